@@ -1,7 +1,7 @@
-"""What the shell offers after an option: case ids, models, paths, devices, quirks.
+"""Completions for the shell: case ids, models, paths, devices, quirks.
 
-Read from files alone, so that a press of Tab is quick: no device is asked, adb is not started, TVM is not loaded. A
-file that cannot be read offers nothing; the command itself will say what is wrong with it.
+They come from files alone, without devices, adb or TVM, so that Tab is quick. An unreadable file offers nothing; the
+command itself names the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files that a person reviews as a diff: JSON, one key to a line, one for each case and identity, with a checksum.
+"""Files for review as a diff: JSON, one key to a line, one for each case and identity, with a checksum.
 
-They come back from version control, so from anybody: names never lead out of their folder, and a file that was edited
-by hand is told from one that was written by a command.
+They come from version control, so they are not trusted: names never lead out of their folder, and the checksum shows
+whether a file was edited by hand.
 """
 
 from __future__ import annotations

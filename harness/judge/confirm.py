@@ -1,8 +1,8 @@
-"""From one comparison to verdicts: whatever a few sessions leave open is measured in turns, within a budget.
+"""Measure undecided cases of a comparison in turns, within a budget.
 
-`gate` and the comparison of revisions call `settle`; `bisect` asks about one series at a time
-(`harness.judge.in_turns.confirm`). Sessions go where they decide most: to what looks changed, then to what is nearest
-to a decision.
+`gate` and the comparison of revisions call `settle`; `bisect` decides one series at a time
+(`harness.judge.in_turns.confirm`). Sessions go first to the cases that look changed, then to those nearest to a
+decision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a person should know of a row beside its outcome: the one place for remarks, read by every table.
+"""Remarks on a row of a table, beside its outcome.
 
-A remark never changes an outcome. It is computed from the record alone, so that every record gets it.
-A new one is a function below and a line in `REMARKS`.
+A remark never changes an outcome. It is computed from the record alone, so that every record gets it. A new one is a
+function below and a line in `REMARKS`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The answer once more: a program that was right at first may be wrong by the hundredth inference.
+"""Judge the answer again: a program that was right at first may be wrong at the hundredth inference.
 
-Drivers that drop or mix up launches after a while exist (google-ai-edge/LiteRT#8065, pytorch/executorch#22327). A
-dropped launch leaves in its buffer what the inference before made of it. So the program is run on other inputs first,
-and then on its own again. The answer has to be the first one bit for bit, or else right, too.
+Some drivers drop or mix up launches after a while (google-ai-edge/LiteRT#8065, pytorch/executorch#22327). A dropped
+launch leaves the result of the previous inference in its buffer. So the program runs on other inputs first, and then on
+its own again. The answer must equal the first one bit for bit, or be right, too.
 """
 
 from __future__ import annotations

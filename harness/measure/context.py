@@ -1,4 +1,4 @@
-"""What all cases of one run share: the device, what is kept of tuning, and what records say of their origin."""
+"""State that all cases of one run share: the device, its tunings, and the origin of records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One queue of work for 1 to N devices: who does what, and what happens to the work of a device that is lost.
+"""One queue of work for 1 to N devices, which keeps the work of lost devices.
 
-A series belongs to an identity, so devices of one identity share its items and devices of two never do. `WorkQueue` has
-no process, no clock and no device: any order of events can be tried. `DeviceQueue` is the loop between it and workers.
+A series belongs to an identity, so only devices of one identity share items. `WorkQueue` has no process, no clock and
+no device, so tests can try any order of events. `DeviceQueue` is the loop between it and workers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The second witness: what LLVM behind TVM's importer says of an answer, which tells whose fault a wrong one is.
+"""The second witness: the answer of LLVM behind TVM's importer, which shows whose fault a wrong answer is.
 
-It is asked where an answer is wrong. Where one is right it is only heard if its answer is in the store already.
-If TVM's importer is to blame, every tensor inside the network is computed twice, outside TVM and by LLVM: the operator
-whose inputs are right and whose result is not is the one.
+It runs only where an answer is wrong; for a right one it counts if its answer is in the store. If TVM's importer is to
+blame, the judge and LLVM compute every tensor inside the network: the faulty operator has right inputs and a wrong
+result.
 """
 
 from __future__ import annotations

@@ -237,11 +237,11 @@ def asv(
     silence_s: float = LONGEST_SILENCE_S,
     going_on: Callable[[], str] = str,
 ) -> int:
-    """Run an asv command on a project and return its exit code. Whatever ends us ends it and all that it started.
+    """Run an asv command on a project and return its exit code. It ends with this process, and so do its children.
 
-    `output` is told each line that it prints; without it they go where ours go. While it is silent, `going_on` is asked
-    what it is at, now and then, and the answer printed, unless it is empty. How long a history takes nobody knows
-    beforehand, but asv says something at every step: raises RigFailure if it is silent for `silence_s`.
+    `output` gets each line that asv prints; without it, the lines go to standard output. During a silence the text of
+    `going_on` is printed now and then, unless it is empty. Raises RigFailure after a silence of `silence_s`: asv prints
+    a line at every step.
     """
     with scratch_folder() as temporary:  # asv leaves its own there if it is killed
         process = subprocess.Popen(

@@ -33,18 +33,18 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class StoredSession(NamedTuple):
-    """A session of a series that was kept."""
+    """A stored session of a series."""
 
     build: str
     day: str
     log_ms: float
     """Location of the session, as a logarithm of ms."""
     error: float
-    """Standard error of that from the noise within it."""
+    """Standard error of `log_ms` from the noise within the session."""
 
 
 class Spread(NamedTuple):
-    """A variance of log locations, and the degrees of freedom that it stands on: none if nothing is known."""
+    """A variance of log locations, and its degrees of freedom: 0 if nothing is known."""
 
     variance: float = 0.0
     df: float = 0.0
@@ -52,14 +52,14 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Pool:
-    """What is known of the noise of one rig."""
+    """The noise of one rig."""
 
     common: Spread
-    """What a series has of which nothing is known; no degrees of freedom if nothing is known at all."""
+    """Noise of a new series; 0 degrees of freedom if nothing is known."""
     day: Spread
 
     def noise(self, own: Spread) -> Noise:
-        """Return the noise of a series by its own sessions and the common."""
+        """Return the noise of a series from its own sessions and the common noise."""
         df = own.df + self.common.df
         day_sd = math.sqrt(self.day.variance)
         if not df:
@@ -69,7 +69,7 @@ class Pool:
 
 
 def spread_of(stored: Iterable[StoredSession]) -> Spread:
-    """Return the variance between sessions of the same build and day; never less than the noise within makes it."""
+    """Return the variance between sessions of the same build and day, at least that from the noise within them."""
     groups: dict[tuple[str, str], list[StoredSession]] = defaultdict(list)
     for session in stored:
         groups[session.build, session.day].append(session)
@@ -84,22 +84,22 @@ def spread_of(stored: Iterable[StoredSession]) -> Spread:
 
 
 def is_far_steadier(spread: Spread, other: Spread) -> bool:
-    """Return whether one way of locating sessions leaves less than half of the variance that the other does.
+    """Return whether one location of sessions has less than half of the variance of the other.
 
-    Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
-    what is chosen by being the smallest looks a little smaller than it is, which `surprising` noise of a run mends.
+    Half the variance needs half the sessions, and is unlikely by chance, because both are of the same sessions. The
+    chosen variance looks a little smaller than it is, which `surprising` noise of a run corrects.
     """
     return spread.df >= FEWEST_TO_CHOOSE and spread.variance < other.variance / 2
 
 
 def pooled_variance(spreads: Sequence[Spread]) -> Spread:
-    """One variance of several of the same series."""
+    """Pool several variances of the same series."""
     df = sum(spread.df for spread in spreads)
     return Spread(sum(spread.df * spread.variance for spread in spreads) / df, df) if df else Spread()
 
 
 def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
-    """Return the common noise of one rig: `spreads` are its series', `series` the sessions that tell of days."""
+    """Return the common noise of one rig, from `spreads` of its series; `series` give the noise between days."""
     return Pool(_common([spread for spread in spreads.values() if spread.df]), _days(series, spreads))
 
 

@@ -1,7 +1,7 @@
-"""A change of latency between two sides: what counts as one, its estimate, and how it is told.
+"""A change of latency between two sides: the rules, the estimate, and the result.
 
-Latencies are logarithms here, so that a relative change is a difference. The verdict is the matter of
-`harness.judge.stats.engine`.
+Latencies are logarithms here, so that a relative change is a difference. `harness.judge.stats.engine` makes the
+verdict.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.judge.verdict import Verdict
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a change, and how sure a verdict has to be."""
+    """Relevant changes, and the error bounds of a verdict."""
 
     relevant: float = 0.03
     """Smallest relative change worth a verdict, as a fraction."""
     relevant_kernels: float = 0.01
-    """The same of `device_ms`, the kernels alone."""
+    """Same, for `device_ms`, the kernel time."""
     floor_ms: float = 0.05
     """Smallest absolute change worth a verdict, of `wall_ms`."""
     alpha: float = 0.005
-    """Chance of `slower` for a series that did not change, over all looks; the same again of `faster`."""
+    """Chance of `slower` for an unchanged series, over all looks; the same for `faster`."""
     beta: float = 0.05
-    """Chance of `same` for a series that changed by what is relevant, over all looks."""
+    """Chance of `same` for a series with a relevant change, over all looks."""
     surprise: float = 0.25
     """Learned noise is set aside if the run's own would be this unlikely under it. That is early: what is lost if the
     learned noise was right is a session or two; what is kept is the false-alarm rate where the rig became noisier."""
@@ -44,7 +44,7 @@ RULES = Rules()
 
 @dataclass(frozen=True)
 class Estimate:
-    """A change of log locations: what the verdicts are made of."""
+    """A change of log locations, from which verdicts are made."""
 
     shift: float
     """Head less base."""
@@ -54,24 +54,24 @@ class Estimate:
     location_ms: float
     """Geometric mean of both sides."""
     sd: float = math.nan
-    """Standard deviation between sessions that `error` is made of."""
+    """Standard deviation between sessions, behind `error`."""
     tick: float = 0.0
     """Resolution of the clock. No number of sessions shows a smaller difference."""
     notes: tuple[str, ...] = ()
 
     @property
     def base_ms(self) -> float:
-        """Base as this estimate has it: `head_ms / base_ms` is the change, whatever single sessions say."""
+        """Latency of base by this estimate: `head_ms / base_ms` is the change."""
         return self.location_ms * math.exp(-self.shift / 2)
 
     @property
     def head_ms(self) -> float:
-        """Head as this estimate has it."""
+        """Latency of head by this estimate."""
         return self.location_ms * math.exp(self.shift / 2)
 
     @property
     def p(self) -> float:
-        """Two-sided p-value of no change, of this one look."""
+        """Two-sided p-value of no change, for a single look."""
         return 2 * self._tail(abs(self.shift))
 
     def p_within(self, margin: float) -> float:
@@ -97,19 +97,19 @@ class Change(Struct, frozen=True):
     head_ms: float = math.nan
     """Both sides as the estimate of `relative` has them: of one session, its location."""
     confidence: float = 0.0
-    """One less the chance of this verdict if it were untrue; 0 for `inconclusive`."""
+    """1 minus the chance of this verdict if it were untrue; 0 for `inconclusive`."""
     p: float = math.nan
-    """Two-sided p-value of no change, of the last look; NaN if nothing could be tested."""
+    """Two-sided p-value of no change, at the last look; NaN without a test."""
     sessions: tuple[int, int] = (0, 0)
-    """How many sessions of base and head could be used."""
+    """Number of usable sessions of base and head."""
     reasons: tuple[str, ...] = ()
     """Why it is inconclusive, and what was left out."""
     relevant: float = math.nan
     """The smallest relevant change, of this latency."""
     sees: float = math.nan
-    """The change that so many sessions of this noise find with 95 %."""
+    """The change that these sessions find with 95 %."""
     more_sessions: int | None = None
-    """How many more it takes until that is the relevant change; None where no number of them helps."""
+    """Number of further sessions that find a relevant change; None if no number does."""
 
     clock: str = "wall_ms"
     """The clock that decided."""

@@ -89,9 +89,9 @@ def spreads(rows: Rows) -> Rows:
 
 
 def ticks(rows: Rows) -> Rows:
-    """Return the smallest step between two different samples: what the clock cannot tell apart.
+    """Return the smallest step between two different samples, the tick of the clock.
 
-    It is 0 if all samples are the same.
+    It is 0 if all samples are equal.
     """
     steps = np.diff(np.sort(rows, axis=1), axis=1)
     smallest = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)
@@ -106,10 +106,10 @@ def locations(rows: Rows) -> Rows:
 
 
 def effective_sizes(rows: Rows) -> Rows:
-    """Return how many independent samples each row is worth, between 1 and their number.
+    """Return the effective sample size of each row, between 1 and the number of samples.
 
-    Sums autocorrelations in adjacent pairs while the sums stay positive (Geyer, Statistical Science 7, 1992).
-    Of samples that are all the same it is 1.
+    Sums autocorrelations in adjacent pairs while the sums stay positive (Geyer, Statistical Science 7, 1992). It is 1
+    for equal samples.
     """
     count = rows.shape[1]
     centred = rows - rows.mean(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What people quote of one set of samples: its percentiles, and an interval for its median."""
+"""Percentiles of one set of samples, and an interval for the median."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness.judge.stats.session import LONGEST_MS
 
 TAIL = 40
-"""The median lies beyond each end of its interval once in so many times, at most: 95 % for both."""
+"""The median lies beyond each end of its interval at most once in so many times: 95 % for both."""
 NEGLIGIBLE_SD = 10
 """So many standard deviations below the middle the chances of the binomial add up to nothing: 1e-23."""
 

@@ -37,16 +37,16 @@ from harness.judge.stats.shares import signed_share
 
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
 DAY_SD, DAY_DF = 0.02, 4.0
-"""How far the days of a device lie apart as long as nobody knows better: by 2 %, and that is not certain."""
+"""Default noise between the days of a device: 2 %, with few degrees of freedom."""
 Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
 
 
 class ReferenceSamples(NamedTuple):
-    """A reference kernel and the same made slower on purpose, as measured in one session, or in some together."""
+    """Times of a reference kernel and of its slowed twin, from one session or several."""
 
     kernel: str
-    """Which one; empty if none was measured. Only the same kernel can be compared."""
+    """Name of the kernel; empty if none was measured. Only equal kernels can be compared."""
     reference_ms: Sequence[float] = ()
     slowed_ms: Sequence[float] = ()
 
@@ -58,11 +58,11 @@ class ReferenceSamples(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """What the samples of a session may do. Shares and relative changes are fractions."""
+    """Limits for the samples of a session. Shares and relative changes are fractions."""
 
     fewest: int = 5
     independent: float = 0.12
-    """Smallest share of independent samples that they may be worth; bites from about 25 samples on."""
+    """Smallest effective sample size, as a share of their number; matters from about 25 samples on."""
     warm_up: float = 0.2
     """Largest share of leading samples that may still differ from the settled second half."""
     drift: float = 0.05
@@ -83,14 +83,14 @@ LIMITS = SampleLimits()
 
 @dataclass(frozen=True)
 class Quality:
-    """Whether samples can carry a verdict, and why not."""
+    """Whether samples are usable, and why not."""
 
     ok: bool
     reasons: tuple[str, ...] = ()
 
 
 def check(samples_ms: Sequence[float], limits: SampleLimits = LIMITS) -> Quality:
-    """Judge samples in the order taken. Never raises for what numbers hold; text or None counts as not a number."""
+    """Check samples in the order taken. Never raises for bad values; text or None counts as not a number."""
     (quality,) = check_each([samples_ms], limits)
     return quality
 
@@ -137,9 +137,9 @@ class _ValidRows(NamedTuple):
     places: list[int]
     rows: Rows
     sizes: Rows
-    """How many independent samples each is worth."""
+    """Effective sample size of each."""
     reasons: list[tuple[str, ...]]
-    """Why each cannot carry a verdict; empty for what can."""
+    """Why each is not usable; empty if it is."""
 
 
 def _valid_rows(sessions: Sequence[array[float]], limits: SampleLimits) -> Iterator[_ValidRows]:
@@ -193,15 +193,15 @@ def _complaints(rows: Rows, sizes: Rows, limits: SampleLimits) -> Iterator[tuple
 
 
 class Location(str, Enum):
-    """Which number a session comes to. Where a few inferences of each are late, its fast ones are the steadier."""
+    """Location of a session's samples. If some inferences of each are late, the lower quartile is steadier."""
 
     MIDDLE = "middle"
-    """Hodges and Lehmann's location, as long as nothing else is known to be steadier."""
+    """Hodges and Lehmann's location, unless the other is known to be steadier."""
     LOW = "lower quartile"
 
 
 class SessionSummary(Struct, frozen=True, gc=False):
-    """What a session says of its case. Logarithms turn relative changes into differences."""
+    """Location and error of a session. Logarithms turn relative changes into differences."""
 
     log_ms: float
     """Natural logarithm of the location in ms."""
@@ -223,7 +223,7 @@ class Noise:
     """Standard deviation of what a day adds to all of its sessions; the default is an assumption, worth a few days."""
     day_df: float = DAY_DF
     location: Location = Location.MIDDLE
-    """What all this is the noise of: the one by which base and head are both to be judged."""
+    """The location that this noise belongs to, by which base and head are both judged."""
 
     @property
     def is_known(self) -> bool:
@@ -232,9 +232,9 @@ class Noise:
 
 
 def location_ms(samples_ms: Samples) -> float:
-    """Return the latency of a session: Hodges and Lehmann's location of the logarithms, everywhere.
+    """Return the latency of a session: Hodges and Lehmann's location of the logarithms.
 
-    NaN for no samples, or for such as are no times.
+    NaN without samples, or if one is not a time.
     """
     values = as_numbers(samples_ms)
     if not values or not all(map(is_time, values)):

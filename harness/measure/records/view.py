@@ -1,4 +1,4 @@
-"""Parts of a record, for who reads very many. The rest of a line is not looked at: it is most of it."""
+"""Views of records: a few fields of each, for reading very many. The rest of a line is skipped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.measure.records.record import Loaded, NotARecord, RecordFile, parse
 
 
 class RecordView(msgspec.Struct, frozen=True, gc=False):
-    """What a history wants of a record (`harness.measure.records.record`)."""
+    """Fields of a record that a history needs (`harness.measure.records.record`)."""
 
     case: str
     path: str
@@ -77,7 +77,7 @@ class _Parts(msgspec.Struct, frozen=True, gc=False):
 
 
 class SessionView(RecordView, frozen=True, gc=False, kw_only=True):
-    """What a verdict wants of a record (`harness.judge.sides`), and a baseline (`harness.judge.baseline`)."""
+    """Fields of a record that a verdict (`harness.judge.sides`) and a baseline (`harness.judge.baseline`) need."""
 
     schema: Literal[2] = 2
     identity_key: str
@@ -124,10 +124,10 @@ T = TypeVar("T", bound=RecordView)
 
 
 def view_parser(form: type[T]) -> Callable[[bytes], T]:
-    """Return what gives the fields of a line that a form has. It raises NotARecord.
+    """Return a parser of lines into a view. It raises NotARecord.
 
-    msgspec walks over the rest of it in a third of the time that pydantic takes. What it cannot read is left to
-    pydantic, which knows the texts that a record has for numbers that JSON lacks, and says what is wrong.
+    msgspec skips the other fields in a third of the time that pydantic takes. Lines that it cannot read go to pydantic,
+    which knows the texts for numbers that JSON lacks, and names errors.
     """
     decode = msgspec.json.Decoder(form).decode
 
@@ -146,9 +146,9 @@ def view_parser(form: type[T]) -> Callable[[bytes], T]:
 
 @contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Switch Python's garbage collection off, which takes a third of the time of reading so many.
+    """Switch Python's garbage collection off, which takes a third of the time of reading very many records.
 
-    What was made meanwhile is left out later, too: to look through it once takes a second for 100,000 series.
+    Later collections skip these objects, too: one pass over them takes a second for 100,000 series.
     """
     was = gc.isenabled()
     gc.disable()
@@ -164,9 +164,9 @@ _decoder, _parse = msgspec.json.Decoder(RecordView), view_parser(RecordView)
 
 
 def load_views(file: Path) -> Loaded[RecordView]:
-    """Return the views of a file of records; nothing if there is none. Raises RigFailure, UsageError.
+    """Return the views of a file of records; empty if there is none. Raises RigFailure, UsageError.
 
-    All lines are read in one call. Only where that fails they are read one by one, which tells the torn from the sound.
+    Reads all lines in one call. If that fails, it reads them one by one to find the torn ones.
     """
     records = RecordFile(file)
     records.require_file()
@@ -177,7 +177,7 @@ def load_views(file: Path) -> Loaded[RecordView]:
 
 
 class Counted(NamedTuple):
-    """How many records of one phone and week have this outcome."""
+    """Number of records of one phone and week with one outcome."""
 
     phone: str
     week: int
