@@ -90,7 +90,7 @@ def _program(
 
 
 def main() -> None:
-    """Run a command. Whatever goes wrong ends as one line that says what to do next."""
+    """Run a command. Every error ends as one line with what to do next."""
     open_missing_streams()
     logging.getLogger().addHandler(_LOG)  # which is added once, however often this is called
     with end_at(*_STOPS):

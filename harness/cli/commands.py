@@ -178,9 +178,9 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*?(?:extra == ['\"](?P<extra>\w+)[
 
 
 def how_to_install(module: str) -> str:
-    """Return the command that brings a module of somebody else's.
+    """Return the command that installs a missing foreign module.
 
-    The distribution is taken to be called as the module is; where it is not, the whole of what is needed is installed.
+    Assumes that the distribution has the module's name; else the command installs all requirements.
     """
     try:
         lines = metadata.requires(_PACKAGE) or []

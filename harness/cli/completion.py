@@ -50,7 +50,7 @@ def cases(options: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def recorded_cases(options: dict[str, Any]) -> Iterable[str]:
-    """Ids of the cases that the end of the records file tells of."""
+    """Ids of the cases at the end of the records file."""
     with Path(options.get("records") or DEFAULT_RECORDS).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - LOOKED_AT_BYTES))
         return sorted({match.decode() for match in _CASE_IN_RECORD.findall(file.read())})

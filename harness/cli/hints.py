@@ -39,8 +39,8 @@ def last_words(words: str | Callable[[], str], more: Sequence[str] = ()) -> Iter
     """Print a line once the body, or the function that this decorates, has cleaned up after Ctrl-C.
 
     Args:
-        words: What is kept and what comes next; `{command}` stands for the command line.
-        more: Words that the command line needs to go on.
+        words: What is kept and what comes next; `{command}` becomes the command line.
+        more: Further words of the command line that continues.
     """
     try:
         yield

@@ -137,7 +137,7 @@ Builders = Annotated[
 ]
 
 MODEL_OPTIONS = ("model", "shape", "input", "fix", "trust")
-"""The parameters of `SuiteOptions` that say which models stand in place of the suite's."""
+"""The parameters of `SuiteOptions` that replace the suite's models."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class CaseOptions(SuiteOptions):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the cases. Raises UsageError, also for schedules that nobody can read."""
+        """Return the ids of the cases. Raises UsageError, also for unreadable schedules."""
         from harness.compile.schedules.database import read
 
         suite = self.read_suite()

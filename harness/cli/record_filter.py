@@ -66,22 +66,22 @@ def _nearest_case(glob: str, cases: Sequence[str]) -> str:
 
 
 def read_builds(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[list[Record]]:
-    """Yield all records of the latest build of each series that is asked for.
+    """Yield all records of the latest build of each wanted series.
 
-    Raises UsageError if there are no such files, or if they have nothing of a device that is named.
+    Raises UsageError if there are no such files, or if they have no record of the named device.
     """
     with _open_index_of(place, device) as index:
         yield from index.newest_builds(covers, device)
 
 
 def read_sessions(place: Path | str, covers: Covers, device: str | None = None) -> Iterator[Sequence[Session]]:
-    """Yield what `read_builds` does, of each record what a verdict wants. Raises the same."""
+    """Yield the same as `read_builds`, with only the fields that a verdict needs. Raises the same."""
     with _open_index_of(place, device) as index:
         yield from index.newest_sessions(covers, device)
 
 
 def read_sides(place: Path | str, covers: Covers, device: str | None = None) -> dict[SeriesKey, Side]:
-    """Return what records say of each series that is asked for. Raises as `read_builds` does."""
+    """Return the side of each wanted series in records. Raises as `read_builds` does."""
     from harness.judge.sides import side_of
 
     return {side.key: side for side in map(side_of, read_sessions(place, covers, device))}
@@ -141,7 +141,7 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
 def models_of_runs(file: Path, covers: Covers) -> tuple[list[str], list[str | OnnxModel]]:
     """Return the cases of a file whose runs named their models on the command line, and these models.
 
-    Nothing else is taken from a record, which may be somebody else's: no `--trust`.
+    Nothing else is taken from a record, which may be foreign: no `--trust`.
     """
     from harness.base.model import model_name, models_given
     from harness.judge.report.facts import NAMING, naming_options

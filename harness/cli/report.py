@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def require_report_file(file: Path) -> Path:
-    """Return the file to write. Raises UsageError unless it can be written and its suffix says what to write."""
+    """Return the file to write. Raises UsageError unless it can be written and ends in .html or .md."""
     if file.suffix not in (".html", ".md"):
         raise UsageError(f"a report is a page or Markdown, and {file} is neither", hint=f"name it {file.stem}.html")
     options.require_output_file(file)

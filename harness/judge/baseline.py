@@ -97,7 +97,7 @@ class Baseline(CheckedFile):
     tolerance: float | None
     facts: dict[str, int]
     settings: dict[str, int] = field(default_factory=dict)
-    """What its sessions chose on the device or were told; left out of the file without any."""
+    """Settings of its sessions; left out of the file without any."""
     network: str = ""
     """Hash of the model's file, and `truth` the key of the oracle's answers; left out where they are not known."""
     truth: str = ""

@@ -47,7 +47,7 @@ class BaselineView(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_u
 
     @property
     def is_intact(self) -> bool:
-        """Whether nobody edited it; False also for what msgspec writes otherwise than Python, such as `1e+16`."""
+        """Whether it is unedited; False also for numbers that msgspec and Python write differently, such as `1e+16`."""
         text = msgspec.json.encode(self, order="sorted")
         return checksum_of(text.replace(b',"sha256":"%b"' % self.sha256.encode(), b"", 1)) == self.sha256
 

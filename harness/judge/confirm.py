@@ -76,9 +76,9 @@ def settle(
     kernels: Mapping[SeriesKey, Noise] | None = None,
     explain: Explain | None = None,
 ) -> ComparisonResult:
-    """Settle what one comparison left open, by measuring it in turns where `measurer` can.
+    """Measure the open cases of a comparison in turns, where `measurer` can.
 
-    `noises` is what was learned of the series, and `kernels` the same of the kernels' clock. `explain` is asked once of
+    `noises` is the noise of each series, and `kernels` the same of the kernels' clock. `explain` is called once for
     each case that sessions in turns find slower or faster.
     """
     plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or SessionBudget()

@@ -70,10 +70,10 @@ class Gate:
         as_shipped: bool,
         history: Path = HISTORY,
     ) -> Gate:
-        """Return the baselines of the wanted cases, and what earlier records and a history's tell of the noise.
+        """Return the baselines of the wanted cases, and the noise from earlier records and from a history.
 
-        Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
-        Raises UsageError for a file that is not good.
+        Without `records` the stored sessions themselves are judged, and their noise comes from calibration only. Raises
+        UsageError for a bad file.
         """
         baselines = [baseline for baseline in load(folder) if choose(baseline.case)] if records else []
         blessed = sides(baselines) if records else sides_in(folder, choose)

@@ -144,9 +144,9 @@ def learn(
 
 
 def history_records(results: Path, cases: Collection[str]) -> list[Record]:
-    """Return what the newest commits of a history measured of these cases; none if there is no such folder.
+    """Return the records of these cases at the newest commits of a history; empty without such a folder.
 
-    A history keeps a file of records for each commit and device, beside asv's results. A torn line says nothing.
+    A history keeps a file of records for each commit and device, beside asv's results. Torn lines are skipped.
     """
     files = sorted(results.glob("*/*.jsonl"), key=lambda file: file.stat().st_mtime)[-MOST_RECORDS:]
     return [record for file in files for record in RecordFile(file).load().records if record.case in cases]

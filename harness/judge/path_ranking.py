@@ -1,8 +1,7 @@
-"""Which compilation path wins, and what a comparison of two sides says of the paths as a whole.
+"""The fastest compilation path, and the change of whole paths in a comparison.
 
-A ranking is a verdict like any other: the sessions of two paths, each session one number, judged by the one engine.
-Samples of one session share its bias, so however many they are, one session a path proves nothing by itself; what is
-known of the noise of the rig's series (`harness.judge.noise`) may make it enough.
+The engine judges the sessions of two paths like any other sides. Samples of one session share its bias, so one session
+a path proves nothing, unless the noise of the rig's series is known (`harness.judge.noise`).
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ class PathRanking:
 def rank_paths(records: Iterable[Record]) -> list[PathRanking]:
     """Rank the paths of each model by the sessions of their latest builds.
 
-    Records as shipped are left out: they are another build. All records say how far sessions lie apart.
+    Leaves out records as shipped, which are another build. The noise comes from all records.
     """
     worked_around = [record for record in records if not record.as_shipped]
     groups: dict[tuple[str, str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))

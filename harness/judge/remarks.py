@@ -46,9 +46,9 @@ def remarks(record: Record) -> tuple[Remark, ...]:
 
 
 def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], str]:
-    """Return the remarks on each row of a table, and a line below it that says one of them of all rows; often empty.
+    """Return the remarks on each row of a table, and a shared remark below it; often empty.
 
-    Where most rows are unsteady, and at least two, that line says so and why, and the rows do not.
+    If most rows are unsteady, and at least two, the shared remark replaces theirs.
     """
     rows = [remarks(record) for record in records]
     reasons = [next((remark.why for remark in row if remark.word == UNSTEADY), "") for row in rows]

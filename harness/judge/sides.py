@@ -1,7 +1,7 @@
-"""One side of a comparison: all that records say of a case on an identity, and at which clocks its GPU ran.
+"""One side of a comparison: the sessions of a case on an identity, and the clocks of its GPU.
 
-Without root a phone chooses its clocks by load, heat and charge, and another choice looks just like another build: then
-latencies say nothing of the builds.
+Without root a phone chooses its clocks by load, heat and charge. Different clocks look just like different builds, and
+then latencies do not compare the builds.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Side(Struct, frozen=True, dict=True):
     tvm: str = ""
     """The release that compiled it."""
     runtime: str = ""
-    """Hash of the runtime that was brought to the device for it; empty if none was, or if nobody wrote it down."""
+    """Hash of the pushed TVM runtime; empty if none was pushed, or if it is unknown."""
     settings: Mapping[str, int] = {}
-    """What its sessions chose on the device, or were told (`harness.measure.facts.RunSettings`)."""
+    """Settings of its sessions (`harness.measure.facts.RunSettings`)."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     """Why a right answer proves nothing; empty if it proves something."""
@@ -105,7 +105,7 @@ class Side(Struct, frozen=True, dict=True):
     probes: tuple[ReferenceSamples, ...] = ()
     """The reference kernel, in each session that measured it."""
     clocks: tuple[Histogram, ...] = ()
-    """Clocks of the GPU, in each session that knows them."""
+    """Clocks of the GPU, in each session that has them."""
     doubt: str = ""
     """Why the latest build is uncertain; empty if it is certain."""
 
@@ -146,7 +146,7 @@ Sides = Mapping[SeriesKey, Side]
 
 
 def summarise_sides(sides: Iterable[Side]) -> None:
-    """Summarise the sessions of many sides, in a fraction of the time that it takes when each is asked for its own."""
+    """Summarise the sessions of many sides, in a fraction of the time that single summaries take."""
     waiting = [side for side in sides if "summary" not in vars(side)]
     for side, summary in zip(waiting, summarise_each([side.sessions for side in waiting]), strict=True):
         vars(side)["summary"] = summary  # where the cached property keeps it
@@ -169,7 +169,7 @@ def by_series(records: Iterable[Record]) -> dict[SeriesKey, list[Record]]:
 
 
 def side_of(group: Sequence[Session]) -> Side:
-    """Return what the records of one series say of it. Raises UsageError if its case is none."""
+    """Return the side of one series from its records. Raises UsageError if its case id is invalid."""
     first, latest = group[0], latest_build(group)
     require_case_id(first.case)
     right = [record for record in latest if record.outcome is Outcome.OK]
@@ -274,7 +274,7 @@ def runtime_difference(base: Side, head: Side) -> str:
 
 
 def histogram_of(record: Session) -> Histogram:
-    """Return the histogram in what a record says of its phone; empty if there is none that makes sense."""
+    """Return the histogram in a record's steadiness; empty without a valid one."""
     shares = record.clock_shares
     if not isinstance(shares, dict) or not all(isinstance(share, (int, float)) for share in shares.values()):
         return {}

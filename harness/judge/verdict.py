@@ -1,4 +1,4 @@
-"""What a comparison can say, of two latencies as of a whole case. The one such list; imports nothing of ours."""
+"""All verdicts, on two latencies and on whole cases. Imports nothing else of this project."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class Verdict(str, Enum):
 
     @property
     def tells(self) -> bool:
-        """Whether something was compared, and nothing about it is left open."""
+        """Whether it is a decision."""
         return self not in (Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.GONE)

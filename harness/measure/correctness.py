@@ -72,7 +72,7 @@ def compare_answers(
 ) -> Accuracy:
     """Compare outputs with the oracle's, output by output (`Truth`).
 
-    What is not finite in the oracle's has to be the same: the infinities of a mask inside a network, say.
+    Numbers that are not finite in the oracle's must be equal, such as the infinities of a mask inside a network.
     """
     if len(outputs) != len(oracle):
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
@@ -287,9 +287,9 @@ def vacuous(
     rounding: Sequence[float] = (),
     leeway: Sequence[Leeway] = (),
 ) -> list[str]:
-    """Return why being right proves nothing, one line for each output of which that is so.
+    """Return why a right answer proves nothing, one line for each such output.
 
-    `other` are the oracle's answers to other inputs, none if it had no answer.
+    `other` are the oracle's answers to other inputs; empty if it had none.
     """
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
     reasons = [

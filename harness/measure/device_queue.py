@@ -64,7 +64,7 @@ class WorkQueue(Generic[T]):
         return list(self._identity)
 
     def join(self, device: str, identity: str, work: Callable[[], Sequence[T]]) -> None:
-        """Add a device that takes items. `work` is asked what there is to do if it is the first of its identity."""
+        """Add a device that takes items. If it is the first of its identity, `work` returns the items."""
         if identity not in self._waiting:
             self._waiting[identity] = deque(WorkItem(item, identity) for item in work())
         self._identity[device] = identity
@@ -127,7 +127,7 @@ class Order(NamedTuple):
 
 
 class DeviceQueue(ABC, Generic[T, R]):
-    """Has workers do items until all have ended, whatever happens to devices. Subclasses say what the items are."""
+    """Runs items on workers until all have ended, whatever happens to devices. Subclasses define the items."""
 
     WAIT_S = 1.0
 

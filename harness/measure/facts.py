@@ -42,7 +42,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run chose on the device, or was told, and on which its times depend: other settings are another build."""
+    """Settings that a run chose on the device or got from the suite. Other settings are another build."""
 
     values: Mapping[str, int]
     """By the key of the suite that pins it."""
@@ -100,8 +100,8 @@ class Accuracy:
     cosine: float
     """Smallest cosine similarity of an output with the oracle's."""
     top1: bool
-    """Whether the largest element of every output is the oracle's. Of a right output it may be another one only where
-    the oracle's two lie within twice the tolerance of each other: a tie, as far as can be told."""
+    """Whether the largest element of every output is the oracle's. In a right output it may be another one only if the
+    oracle's two lie within twice the tolerance of each other: a tie."""
     tolerance: float
     """The largest `max_abs_err` that would have been right, at the output that decided."""
     complaint: str = ""

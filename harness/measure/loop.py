@@ -47,20 +47,20 @@ def measure(
     weigh: bool = False,
     step: Step = no_step,
 ) -> Program:
-    """Load a library, run it once, judge its answer, and hand it to each probe while nothing speaks against it.
+    """Load a library, run it once, judge its answer, and run each probe as long as the answer counts as right.
 
-    If it was timed, its answer is judged again at the end.
+    A timed program is judged again at the end.
 
     Args:
-        library: the program, built.
-        truth: its inputs, and what they have to come to.
-        session: where it runs.
-        probes: what is measured of it if it is right, in this order.
-        facts: what becomes known is added here as it does, so that a failure leaves what was known before it.
-        timeout_s: of each call to the device.
-        cache: gives the program its tuning cache before its first run.
-        weigh: asks for the peak memory of the process, which tells of the program if no other ran there.
-        step: shows what is being done.
+        library: The compiled program.
+        truth: Its inputs and the right answer.
+        session: The session in which it runs.
+        probes: Measurements of a right program, in this order.
+        facts: Gets each fact at once, so that a failure leaves the earlier ones.
+        timeout_s: Deadline of each call to the device.
+        cache: Gives the program its tuning cache before its first run.
+        weigh: Whether to read the peak memory of the process, in which only this program may have run.
+        step: Shows the present step.
 
     Returns: the program, which lasts as long as its session.
     Raises: what the session, the program and the probes raise.
@@ -94,7 +94,7 @@ def measure(
 
 
 def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
-    """Carry one case to what becomes known of it. Never raises for what the case or the device does wrong."""
+    """Run one case and record its facts. Never raises for faults of the case or the device."""
     if plan.program:
         own: Callable[[Plan, Built, Run, Progress], Recording] = load(program_kind(plan.program.kind).run)
         return own(plan, built, run, progress)

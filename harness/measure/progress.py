@@ -49,9 +49,9 @@ class Progress:
         """Announce more cases."""
 
     def step(self, case_id: str, step: str) -> None:
-        """Show that a case has reached a step, which is a `RunStep`, or begins with one; that it ended, if empty.
+        """Show that a case has reached a step: a `RunStep` or a text that begins with one; empty at its end.
 
-        Whatever else has steps is told alike: the opening of a device, a reduction.
+        Other work with steps, such as a reduction, uses it in the same way.
         """
 
     def pulse(self, device: str, pulse: Pulse) -> None:

@@ -61,9 +61,9 @@ def missing_plans(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan
 
 
 def settled_by(plans: Sequence[Plan], origin: Origin, index: RecordIndex) -> list[Record]:
-    """Return the latest record of each plan that a new run would not add to, in the order of the plans.
+    """Return the latest record of each settled plan, in the order of the plans.
 
-    It is of this build and identity, and says something of its case. A quick look settles nothing but another one.
+    It has the same build and identity, and an outcome that settles the case. A quick look settles only another one.
     """
 
     def latest(plan: Plan) -> Record | None:

@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.float64]
 SPREAD = 32.0
 """How many times as large the peaks of one scale may be."""
 FEWEST = 64
-"""Elements of a part. Of fewer the largest movement says too little."""
+"""Fewest elements of a part: of fewer, the largest movement means too little."""
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,9 @@ class ClmlCache:
         """Do nothing: the process read it when it started."""
 
     def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
-        """Hits and misses per symbol, from the log: TVM's runtime tells them nowhere else.
+        """Return hits and misses per symbol, from the log of TVM's runtime.
 
-        It also calls a record that is there and empty a miss (`tune_buffer.size()`), though a part that has nothing to
-        tune has no other.
+        It also calls an empty record a miss (`tune_buffer.size()`), though a part with nothing to tune has no other.
         """
         log, first = session.log(), dict(reversed(_tuning_records(blob.read_bytes()))) if blob else {}
         empty = {symbol for symbol, size_bytes in first.items() if not size_bytes}

@@ -1,7 +1,7 @@
-"""What was built for a case, opened, and held to what its schedules promise.
+"""Open the build of a case, and check its schedules.
 
-The compiler says which functions took a tuned schedule. That proves little, because TVM might have done the same by
-itself. So the kernels of those functions are compared with the default build's, definition by definition.
+The compiler lists the functions that took a tuned schedule. TVM might have done the same by itself, so their kernels
+are compared with those of the default build, definition by definition.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Work:
 
     @cached_property
     def truth(self) -> Truth:
-        """What its answer is judged by: the tolerance of what is computed, and not of what was asked for."""
+        """Return the truth of its answer, with the tolerance of the precision that the build computes in."""
         return self._truth_of(self.answers)
 
     def repeats(self) -> Iterator[Truth]:
@@ -189,7 +189,7 @@ def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
 
 
 def schedule_summary(facts: Mapping[str, Any]) -> str:
-    """Say how much of a build uses the schedules."""
+    """Describe how much of a build uses the schedules."""
     took, refused, changed = len(facts.get("took", ())), len(facts.get("refused", {})), len(facts.get("changed", ()))
     tasks = took + refused + len(facts.get("without", ()))
     ported = f", found with TVM {facts['ported_from']}" if facts.get("ported_from") else ""
@@ -207,7 +207,7 @@ def _definitions(artifact: Artifact) -> dict[str, set[str]]:
 
 
 def beyond_half(file: Path) -> str:
-    """Say in one line why no half-precision answer can be right: the numbers leave float16's range."""
+    """Describe in one line why no half-precision answer can be right: the numbers exceed float16."""
     numbers = json.loads(file.read_text(encoding="utf-8"))
     if numbers["largest"] <= LARGEST_HALF:
         return ""

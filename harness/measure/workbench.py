@@ -63,7 +63,7 @@ class Request:
     repeat: int = 1
     """Inferences that are judged before any is timed, each on a draw of the inputs of its own."""
     models: str = ""
-    """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
+    """Options that name its models, for the commands in hints: ` --model FILE`."""
     builders: str | None = None
     """Address of a Dask scheduler whose workers build."""
 
@@ -120,7 +120,7 @@ class Request:
         return [replace(plan, model_options=named) for plan in plans]
 
     def oracles(self) -> list[Job]:
-        """Return what is asked of the oracle: the same on every device, so it can be asked before there is one."""
+        """Return the jobs of the oracle. They are the same on every device, so they can run before one is open."""
         return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:

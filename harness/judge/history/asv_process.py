@@ -172,6 +172,6 @@ def _without_device(request: Request, name: str, failure: Failure) -> Record:
 
 
 def record_file(ending: str = ".jsonl") -> RecordFile | None:
-    """Return the file beside asv's own of this commit and environment; none if asv does not say which these are."""
+    """Return our file beside asv's of this commit and environment; None if asv does not name these."""
     folder, commit, name = (os.environ.get(key) for key in (RECORDS, COMMIT, ENVIRONMENT))
     return RecordFile(Path(folder) / f"{commit[:8]}-{name}{ending}") if folder and commit and name else None

@@ -113,7 +113,7 @@ def noise(history: History) -> dict[str, Noise]:
 
 
 MOST_DF = 4.0
-"""Series of a machine differ in their noise: what the others say counts for no more sessions of its own."""
+"""Most degrees of freedom from other series of a machine, because series differ in their noise."""
 _ANSWERED = (CaseState.RIGHT, CaseState.VACUOUS)
 _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}
 """What happened to a case that came to be in another state; nothing that counts in those that are missing."""
@@ -165,7 +165,7 @@ def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
 
 
 def short_series(history: History) -> list[Series]:
-    """Return series with too few latencies to tell a step; two suffice where the noise of the machine is known."""
+    """Return series with too few latencies for a step; two suffice where the noise of the machine is known."""
     noises = noise(history)
     counts = ((series, len(_timed(series))) for series in history.series)
     return [series for series, count in counts if 0 < count < (2 if series.machine in noises else FEWEST)]

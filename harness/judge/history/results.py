@@ -82,7 +82,7 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     emulated: bool = False
     """Whether the path itself was emulated, so that it has no latency."""
     vacuous: bool = False
-    """Whether being right proves nothing; the message says why."""
+    """Whether a right answer proves nothing; the message has the reason."""
     remark: str = ""
     """Remark beside the state, such as `as opencl`; the message has the reason."""
     settings: str = ""

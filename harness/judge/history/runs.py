@@ -77,8 +77,7 @@ def machine_of(identity: Identity) -> dict[str, str]:
 def register(identity: Identity, name: str = "") -> str:
     """Write the machine into asv's file of the user and return its name: the identity's key if none is given.
 
-    An entry of this name that was written by hand is replaced: the device knows better. Raises UsageError if that file
-    is not asv's.
+    Replaces an entry of this name that was written by hand. Raises UsageError if that file is not asv's.
     """
     from asv.machine import MachineCollection
     from asv.util import UserError
@@ -118,9 +117,9 @@ class RunResult:
 
 
 def run(project: Project, request: HistoryRequest, identity: Identity) -> RunResult:
-    """Let asv measure. Raises DeviceBusy, RigFailure, UsageError.
+    """Measure with asv. Raises DeviceBusy, RigFailure, UsageError.
 
-    Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
+    Cases of earlier runs that found no device come first, whatever `commits` are.
     """
     with _exclusive(project):
         machine = register(identity)
@@ -143,7 +142,7 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
 def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
     """Return the newest record of each case at each commit, beyond the first `before` bytes of a file.
 
-    A commit is a file: what is right at one commit says nothing of another.
+    Each commit has a file.
     """
     return [
         r for file in record_files(folder) for r in newest_records(RecordFile(file).load(before.get(file, 0)).records)

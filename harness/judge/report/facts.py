@@ -24,7 +24,7 @@ NAMING = ("--model", "--shape", "--input", "--fix")
 
 Facts = list[tuple[str, str]]
 MOST_NAMED = 5
-"""Workarounds that are named where nobody knows which of them changed what was built."""
+"""Maximum number of workarounds to name if it is unknown which of them changed the build."""
 
 
 def device_facts(matrix: Matrix) -> Facts:
@@ -50,7 +50,7 @@ def device_facts(matrix: Matrix) -> Facts:
 
 
 def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
-    """Return all that is known of a case beside its samples. `others` is what other runs of its build say."""
+    """Return the facts of a case beside its samples. `others` are facts of other runs of its build."""
     record = entry.record
     memory, batches = record.part(PeakMemory) or PeakMemory(), record.part(Batches)
     facts = [
@@ -76,7 +76,7 @@ def case_facts(entry: Entry, others: Iterable[tuple[str, str]] = ()) -> Facts:
 
 
 def workarounds_text(records: Sequence[Record]) -> str:
-    """Return the workarounds that changed what was built; how many were active, if nobody knows which did."""
+    """Return the workarounds that changed the build; the number of active ones if that is unknown."""
     built = [record for record in records if record.effective_quirks is not None]
     effective = sorted({quirk for record in built for quirk in record.effective_quirks or ()})
     active = {quirk for record in records for quirk in record.quirks}
@@ -134,7 +134,7 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
 def naming_options(options: Sequence[str]) -> list[tuple[str, str]]:
     """Return the options that name a model and its inputs, each with its value.
 
-    A record may be somebody else's, so nothing else is taken from it.
+    A record may be foreign, so nothing else is taken from it.
     """
     return [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
 

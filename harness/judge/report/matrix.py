@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        """The id of its section: ids of cases are anybody's, identity keys hold what a driver says."""
+        """Id of its section; ids of cases and names of drivers may hold any text."""
         return f"{self.record.identity_key}/{self.record.case}{'/as-shipped' * self.record.as_shipped}"
 
     @property

@@ -146,9 +146,9 @@ class PublishedSite:
 
 
 def publish(project: Project, docs: str = "", step: Step = no_step) -> PublishedSite:
-    """Write the site, whose pages link to `docs`. `step` hears how far it is, in asv's words and then in ours.
+    """Write the site, whose pages link to `docs`. `step` gets the progress, first from asv.
 
-    Raises UsageError before anything was measured, RigFailure if asv cannot publish.
+    Raises UsageError if nothing was measured yet, RigFailure if asv cannot publish.
     """
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():

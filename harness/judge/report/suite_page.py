@@ -53,11 +53,11 @@ def write_report(
     Args:
         file: The page to write.
         builds: The sessions of the latest build of each series.
-        comparison: What a gate or a comparison said of them.
+        comparison: Verdicts of a gate or a comparison.
         standalone: Other runs of these builds, such as those without a pause.
-        sections: What tools say of builds.
-        details: What tools show of builds.
-        answer: What the comparison says, in a sentence.
+        sections: Lines of tools on builds.
+        details: Details of tools on builds.
+        answer: Result of the comparison, in a sentence.
     """
     others = {(SeriesKey.of(record), record.build): [*part_facts(record)] for record in standalone}
     matrices = matrices_of(entries_of(builds))

@@ -61,9 +61,9 @@ def json_array(records: Sequence[Record]) -> str:
 
 
 def results_table(records: Sequence[Record]) -> str:
-    """Return the final table of a run, followed by a line for whatever is not plainly `ok`.
+    """Return the final table of a run, and a line for each case that is not plainly `ok`.
 
-    Cases that a device does not support have no row: one line counts them and says why.
+    Cases that a device does not support have no row: one line counts them, with the reason.
     """
     supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
     if not supported:

@@ -139,12 +139,12 @@ def between(first: str, last: str) -> str:
 
 
 def is_release(point: Point) -> bool:
-    """Return whether the commit only stands for a release of TVM, and so has the release's date."""
+    """Return whether the commit is that of a release of TVM, with the release's date."""
     return _RELEASED_MS.get(point.tvm) == point.date_ms
 
 
 def commit_text(point: Point) -> str:
-    """Return a commit as a person knows it: the release, or its hash and the TVM that was measured there."""
+    """Return the name of a commit for people: the release, or its hash and the TVM that was measured there."""
     short = point.commit[:HASH_LENGTH]
     return f"TVM {point.tvm}" + ("" if is_release(point) else f" ({short})") if point.tvm else short
 
@@ -170,7 +170,7 @@ def numbers(event: Event) -> tuple[str, str]:
 
 
 def step_text(event: Event) -> str:
-    """Say how far a latency moved and how certain that is; empty if there is no step."""
+    """Describe how far a latency moved and how certain that is; empty without a step."""
     if not event.step:
         return ""
     step = event.step

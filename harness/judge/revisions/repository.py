@@ -20,7 +20,7 @@ UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdp
 
 
 def write_configuration(folder: Path, **settings: object) -> None:
-    """Tell asv how to install TVM's releases. A relative path is read beside the configuration, by asv and by us."""
+    """Write asv's configuration for TVM's releases. Relative paths start at its folder."""
     shared = {"version": 1, "project": "apache-tvm", "dvcs": "git", "branches": ["main"], "build_command": []}
     config = {**shared, "environment_type": "virtualenv", "install_timeout": 1800, **settings}
     (folder / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")

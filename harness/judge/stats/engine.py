@@ -83,7 +83,7 @@ class Bars(NamedTuple):
 
 
 def turns_of(sessions: Sequence[tuple[Arm, Samples]], noise: Noise | None = None) -> list[Turn]:
-    """Sessions from their samples in ms, in the order taken: located as those were of which `noise` was learned."""
+    """Return turns from samples in ms, in the order taken, with the location that `noise` belongs to."""
     location = noise.location if noise else Location.MIDDLE
     summaries = summarise_each([[samples_ms] for _, samples_ms in sessions], location=location)
     return [
@@ -167,7 +167,7 @@ def estimate_sides(
     surprise: float = 0.25,
     days: tuple[int, int] | None = None,
 ) -> Estimate | None:
-    """Return the change between two sides whose sessions have no common order; None if nothing tells the noise."""
+    """Return the change between two sides whose sessions have no common order; None if the noise is unknown."""
     if len(base) + len(head) <= 2 and not (noise and noise.is_known):
         return None
     sides = [[session.log_ms for session in side] for side in (base, head)]

@@ -38,7 +38,7 @@ ALPHA = 0.001
 """Chance of any step in a series that has none, of one look. Looks at a series that grows by a commit repeat most of
 what was seen; `benchmarks.history_steps` counts alarms over twelve of them (docs/evidence/findings.md)."""
 FEWEST = 6
-"""Fewest points of a series in which a step can be told by itself."""
+"""Fewest points of a series for a step without known noise."""
 REACH = 2
 """An outlier comes back within this many points."""
 OUTLIER = 4.0
@@ -48,7 +48,7 @@ SHORTEST = 6
 GROWTH = 2
 """Growth of the stretches' length from one to the next."""
 MANY = 4
-"""Proposed steps from which on it is asked whether a drift made them."""
+"""Number of proposed steps from which on a drift is tested as their cause."""
 
 Array = NDArray[np.float64]
 

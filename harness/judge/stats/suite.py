@@ -1,4 +1,4 @@
-"""Many series together: alarms held to a false discovery rate, their mean, and the paths whose order changed."""
+"""Many series together: the false discovery rate, their mean, and the paths whose order changed."""
 
 from __future__ import annotations
 

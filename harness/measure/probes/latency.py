@@ -53,9 +53,9 @@ def measure(
     look: Callable[[float], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Timing:
-    """Time a program that is known to be right. Raises what `program` raises.
+    """Time a program that is known to be right. Raises what `program` and `look` raise.
 
-    After the warm-up `look`, which is told the ms of an inference, judges the answer again. It may raise, too.
+    After the warm-up `look` judges the answer again; it takes the ms of an inference.
     """
     if budget.quick:
         # Straight after the first run, and by one clock: the other would take as long again.

@@ -33,11 +33,11 @@ GROWTH, GROWN = 4, 5
 LONG_MS, TICKS = 1.0, 100
 """Long enough: so many ms, and so many ticks of the device's clock, which then rounds by less than a noise of 0.3 %."""
 TOO_LONG_MS = 5.0
-"""What lasts so long is taken in any case, lest a coarse clock make sessions wait: then ticks are part of its noise."""
+"""The search ends at this time in ms, even on a coarse clock, whose ticks are then part of the noise."""
 TRIED = (1.0, 1.013, 1.3)
-"""Shares of a number of turns that are timed to judge it: times that are nearly alike tell how long a tick is."""
+"""Shares of a number of turns to time: times that are nearly equal show the length of a tick."""
 FACTOR = 1.3
-"""How many times more turns the slowed one makes; docs/reference/records.md says so of `slowed_ms`."""
+"""Ratio of turns of the slowed kernel to the plain one (`slowed_ms` in docs/reference/records.md)."""
 SAMPLES = 6
 """Samples of each kernel."""
 ORDER = ((1.0, SAMPLES // 2), (FACTOR, SAMPLES), (1.0, SAMPLES // 2))
@@ -85,7 +85,7 @@ def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
 
 
 def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool:
-    """Return whether it lasts `LONG_MS` and `TICKS` ticks, of which `others_ms` tell, too; or too long to grow."""
+    """Return whether it lasts `LONG_MS` and `TICKS` ticks, which `others_ms` show, too; or too long to grow."""
     shortest = min(samples_ms)
     tick_ms = math.gcd(*(round(1e6 * ms) for ms in (*samples_ms, *others_ms))) / 1e6
     return shortest >= TOO_LONG_MS or shortest >= max(LONG_MS, TICKS * tick_ms)

@@ -1,8 +1,8 @@
-"""Questions to a file of records, answered without reading all of it.
+"""Queries on a file of records, without reading all of it.
 
-A million records are gigabytes, and a command wants some thousands of them: the last of each series, those of its
-latest build, what settled a case. An index (`harness.measure.records.index_database`) says where in the file these
-begin. The lines are the truth: each that is read back has to be what the index takes it for, else there is a new index.
+A million records are gigabytes, and a command needs some thousands: the last of each series, those of its latest build,
+those that settled a case. An index (`harness.measure.records.index_database`) has the place of each in the file. A line
+that is not what the index says gives a new index.
 """
 
 from __future__ import annotations

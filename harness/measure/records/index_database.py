@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 class IndexDatabase:
-    """The index of one file, of which `file` is open. `say` hears how far the making of a large one has come."""
+    """The index of one file, of which `file` is open. `say` gets the progress of a large one."""
 
     def __init__(self, path: Path, file: BinaryIO, say: Callable[[str], None]) -> None:
         self._path = path

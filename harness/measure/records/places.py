@@ -65,7 +65,7 @@ class RecordSource(Protocol):
 
 
 def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordSource:
-    """Return the records of a place, by question. `say` hears how far the reading of a large file has come.
+    """Return the queries on the records of a place. `say` gets the progress of a large file.
 
     Raises UsageError for a folder, glob or URL without records, and what the two classes raise.
     """
@@ -76,7 +76,7 @@ def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None)
 
 
 def open_files(files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> RecordSource:
-    """Return the records of files, by question. Raises as `open_records` does."""
+    """Return the queries on the records of files. Raises as `open_records` does."""
     suffixes = {file.suffix for file in files} | ({MANY_FILES} if len(files) > 1 else set())
     if foreign := next((place for key, place in _sources().items() if key in suffixes), None):
         source: RecordSource = load(foreign)(files, say)
@@ -111,7 +111,7 @@ def is_place(word: str) -> bool:
 
 
 def require_records(place: str | Path) -> None:
-    """Raise UsageError if a file is asked for that is not there."""
+    """Raise UsageError if a file is missing."""
     if not (is_place(str(place)) or glob.has_magic(str(place))):
         raise UsageError(f"there is no {place}", hint="`adreno-bench run` makes records")
 

@@ -30,7 +30,7 @@ from harness.measure.records.schema import upgraded
 
 SCHEMA: Literal[2] = 2
 NO_DEVICE = "none"
-"""What stands for a device where nothing is run."""
+"""Name in place of a device where nothing runs."""
 BEGINNING = b'{"schema":2,'
 """Of a line that `Record.line` made: of others it is looked first which schema they have."""
 LONGEST_LINE_BYTES = 4 << 20

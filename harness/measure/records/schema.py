@@ -1,4 +1,4 @@
-"""Records of schema 1, which had no parts: the one place that knows their fields."""
+"""Fields of records of schema 1, which had no parts."""
 
 from __future__ import annotations
 
