@@ -125,6 +125,6 @@ class Recovery:
         try:
             look.act(look.deadline_s)
         except Failure as failure:
-            message = f"the device is lost since {self.quarantine.since}: {self.quarantine.why}"
+            message = f"the device has been lost since {self.quarantine.since}: {self.quarantine.why}"
             raise DeviceLost(message, hint=failure.hint, evidence=failure.message) from failure
         self.quarantine = None

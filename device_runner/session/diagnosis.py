@@ -75,7 +75,7 @@ def failure_of(text: str, doing: str) -> PathFailure | RigFailure:
     message = f"{doing} failed: {_ADDRESS.sub('', one_line(text))}"
     if _OUT_OF_STEP.search(text):
         hint = "build the library and the device's runtime with one TVM: `adreno-bench runtime --help`"
-        return RigFailure(f"the library and TVM's runtime are out of step: {message}", hint=hint, evidence=text)
+        return RigFailure(f"the library does not fit TVM's runtime: {message}", hint=hint, evidence=text)
     if _KERNEL_BUILD.search(text):
         first = _first_error(text)
         message = f"{message}: {first}" if first else message
@@ -157,7 +157,7 @@ def explain_crash(transport: Transport, reset_count: str, resets_before: Callabl
         with suppress(Failure):  # a phone that is gone knows nothing
             seconds = int(time.monotonic() - began_s) + MARGIN_S
             before = resets_before()
-            earlier = "" if before is None else f" ({before} when it was looked at last)"
+            earlier = "" if before is None else f" ({before} at the last reading)"
             arguments = [str(seconds), reset_count, earlier, str(CRASH_BYTES)]
             command = ["sh", "-c", SCRIPT, "read its crash log", *arguments]
             report = transport.shell(command, timeout_s=ASK_TIMEOUT_S).stdout

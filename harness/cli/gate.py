@@ -157,7 +157,7 @@ def _remark(result: ComparisonResult) -> str:
     for pair in result.left_out:
         by_reason[pair.reason].append(str(pair.key))
     lines = [f"no baseline: {_first(new)} (`adreno-bench bless` makes one)"] if new else []
-    lines += [f"held to {other}, whose noise calibration found equal: {case}" for case, other in lent.items()]
+    lines += [f"compared with {other}, which calibration found equal: {case}" for case, other in lent.items()]
     lines += [f"not compared: {_first(of)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []

@@ -170,7 +170,7 @@ def identity_like(source: str, cache: Path) -> Identity:
     if not file.is_file():
         identity = recall_identity(source, cache)
         if identity is None:
-            hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
+            hint = "name a file of records or of schedules, or a device that `adreno-bench devices` lists"
             raise UsageError(f"{source} is neither a file nor a device that was opened before", hint=hint)
         return identity
     records = RecordFile(file).load().records

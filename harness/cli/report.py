@@ -42,7 +42,7 @@ def report(
     ] = None,
     verdicts: Annotated[
         Path | None,
-        typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --export-json` wrote."),
+        typer.Option("--gate", metavar="FILE", help="Show these verdicts, which `gate --export-json` wrote."),
     ] = None,
     base: Annotated[
         str | None, typer.Option("--compare", metavar="BASE", help="Compare with records or a folder of baselines.")

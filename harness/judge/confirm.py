@@ -104,7 +104,7 @@ def settle(
     settled = [_settle_case(case, way, under_way.get(case.key), pace) for case, way in ways]
     cases = [_explained(case, explained.get(case.key)) for case in settled] if explained else settled
     if blind:
-        reason = f"stopped: more sessions can tell nothing, {blind}"
+        reason = f"stopped: more sessions would not help, {blind}"
         stopped = {key for key, series in under_way.items() if series.open}
         cases = [
             structs.replace(c, reasons=(reason, *c.reasons), suspicion=None) if c.key in stopped else c for c in cases

@@ -33,7 +33,7 @@ from harness.measure.records.record import Record, RecordFile, Releases
 
 AS_SHIPPED = "ran as shipped, and this gate compares what ran with workarounds: pass --as-shipped"
 WORKED_AROUND = "ran with workarounds, and this gate compares what ran as shipped: leave --as-shipped out"
-SUSTAINED = "ran without a pause, which a baseline does not"
+SUSTAINED = "is a sustained run, which no baseline is"
 OTHER_IDENTITY = "has a baseline of another identity"
 NO_RECORD = "has a baseline and no record"
 

@@ -68,7 +68,7 @@ def _look(program: Program, truth: Truth, facts: Facts, timeout_s: float, *, aga
     number = program.inferences
     accuracy = truth.judge(outputs)
     if stale:
-        complaint = "its answer to other inputs is that to the case's own: launches are dropped"
+        complaint = "its answer to other inputs equals that to the case's own: launches are dropped"
         facts.add(replace(accuracy, right=False, complaint=_sentence(complaint, number)))
         return False
     if _equal(outputs, facts[Answer].outputs):

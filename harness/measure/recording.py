@@ -43,7 +43,7 @@ from harness.measure.records.record import Record
 
 _EXPLAINED_BY = {
     Outcome.WRONG_RESULT: "`adreno-bench diverge {}{}` finds the first operator whose output is off",
-    Outcome.KERNEL_BUILD_ERROR: "`adreno-bench kernels {}` prints the build log and where the kernels lie",
+    Outcome.KERNEL_BUILD_ERROR: "`adreno-bench kernels {}` prints the build log and the folder of the kernels",
 }
 """Hints for failures that have none of their own."""
 

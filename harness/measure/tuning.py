@@ -77,9 +77,9 @@ class ProgramBinaries:
         if blob is None:
             return Proof(facts)
         if FROM_SOURCE not in facts:
-            return Proof(facts, "it could not be counted on the device how its programs were built")
+            return Proof(facts, "the device could not count how its programs were built")
         if facts[FROM_SOURCE]:
-            return Proof(facts, f"{facts[FROM_SOURCE]} programs were built from source all the same")
+            return Proof(facts, f"{facts[FROM_SOURCE]} programs were still built from source")
         return Proof(facts, "" if facts[FROM_BINARY] else "no program was built from a binary")
 
 
@@ -134,7 +134,7 @@ def _clml_complaint(loads: Sequence[str], misses: Sequence[str], stale: Sequence
         return f"CLML found no tuning for {len(misses)} of its parts, first {misses[0]}"
     if stale:
         return f"CLML found tuning that does not fit {len(stale)} of its parts, first {stale[0]}"
-    return "" if loads else "CLML did not say that it loaded any tuning"
+    return "" if loads else "CLML's log names no tuning that it loaded"
 
 
 Tuner = ProgramBinaries | ClmlCache

@@ -119,7 +119,7 @@ def test_what_was_timed_is_run_again_on_other_inputs_and_on_its_own(
     same, stale = read(place, sidecar_cache).records
     assert same.outcome is Outcome.OK
     assert stale.outcome is Outcome.WRONG_RESULT
-    assert "its answer to other inputs is that to the case's own" in stale.message
+    assert "its answer to other inputs equals that to the case's own" in stale.message
     assert not stale.wall_ms
 
 

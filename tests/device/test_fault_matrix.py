@@ -423,7 +423,7 @@ def test_a_device_that_stays_away_is_given_up_and_used_again_when_it_is_back(
         began = time.monotonic()
         record = settled(name)
         assert record.outcome is Outcome.DEVICE_LOST
-        assert record.message == f"the device is lost since {run.recovery.quarantine.since}: {struck.message}"
+        assert record.message == f"the device has been lost since {run.recovery.quarantine.since}: {struck.message}"
         assert record.recovery == []
         assert time.monotonic() - began < DEAD_S + BUSY_S
     phone.fault(offline=False)

@@ -112,7 +112,7 @@ def test_a_library_of_another_tvm_than_the_runtimes_is_the_rigs(device: AdbDevic
     with device.session({}, timeout_s=LONG_S) as session, pytest.raises(Failure) as caught:
         load_machine(session, loadable, timeout_s=LONG_S)
     assert outcome_of(caught.value) == (Outcome.INFRA_ERROR, Owner.RIG)
-    assert "the library and TVM's runtime are out of step" in caught.value.message
+    assert "the library does not fit TVM's runtime" in caught.value.message
 
 
 def caller(function: str) -> Any:

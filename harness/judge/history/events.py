@@ -176,7 +176,7 @@ def too_short_text(series: Sequence[Series]) -> str:
     if not series:
         return ""
     which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
-    return f"{which}: fewer than {FEWEST} commits with a latency, so it cannot be told yet what got slower or faster"
+    return f"{which}: fewer than {FEWEST} commits with a latency, too few to see what got slower or faster"
 
 
 def vanished_series(history: History) -> list[Series]:

@@ -85,7 +85,7 @@ def _require_wheel(release: str) -> None:
         message = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise UsageError(
             f"pip cannot install apache-tvm {release} for Python {python} here: {message}",
-            hint="is the package index reachable, and has the release a wheel for this Python?",
+            hint="check the package index, and whether the release has a wheel for this Python",
             evidence=done.stderr,
         )
 

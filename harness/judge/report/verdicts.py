@@ -30,7 +30,7 @@ KERNEL_HEADERS = ("operator", "base ms", "head ms", "change", "source")
 MOST_KERNELS = 8
 MOST_ROWS = 5_000
 UNEVENTFUL = (Verdict.SAME, Verdict.NEW)
-NOT_OF_TVM = "what OpenCL ML runs is no kernel of TVM's, and not among them"
+NOT_OF_TVM = "the kernels of OpenCL ML are not among them"
 SPARE = ("can see", "interval", "confidence", "base ms", "head ms")
 """Columns that a narrow terminal leaves out, the least important first."""
 

@@ -61,7 +61,7 @@ def gauge(
     reasons = tuple(reason for reason in complaints if reason)
     fit = not reasons if tested or probes else None
     if fit is None:
-        reasons = (*reasons, "no artifact stayed the same and no probe was run: nothing tells this run's noise")
+        reasons = (*reasons, "no artifact stayed the same and no probe ran: the noise of this run is unknown")
     return Fitness(fit, reasons)
 
 

@@ -96,7 +96,7 @@ def moderated_variance(
     if noise is None or not noise.is_known:
         return own, df, notes
     if is_surprising(own, df, noise, surprise):
-        noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"
+        noisier = f"this run is noisier than the learned noise ({math.sqrt(own):.1%} against {noise.sd:.1%})"
         return own, df, (*notes, noisier)
     return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, notes
 

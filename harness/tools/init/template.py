@@ -24,10 +24,10 @@ _TEXT = """\
 #   inputs   = "models/mine.npz"                     runs the model on your inputs
 #   inputs   = { tokens = "integers(0, 9)" }         draws inputs
 #   labelled = "models/held-out.npz"                 counts how many labelled inputs the model gets right
-#   labelled = { folder = "val", resize = 256, crop = 224 }   the same of pictures, a folder for each class
+#   labelled = { folder = "val", resize = 256, crop = 224 }   the same for pictures, a folder for each class
 #   score    = "metrics:mean_average_precision"     scores the outputs with your function (trusted code), not by classes
 #   fix      = { sr = 16000 }                        makes an input part of the network
-#   clean    = false                                 leaves in what an exporter left in the file
+#   clean    = false                                 compiles the file without preparing it
 #   trust    = true                                  loads a .pt2 file that contains code
 models = [MODELS]
 

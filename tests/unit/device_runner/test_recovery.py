@@ -169,7 +169,7 @@ def test_a_device_given_up_is_looked_at_once_for_each_case() -> None:
     since = attempts.recovery.quarantine.since
     for _ in range(3):
         failure, steps = attempts.retry()
-        assert str(failure) == f"the device is lost since {since}: gone"
+        assert str(failure) == f"the device has been lost since {since}: gone"
         assert steps == []
     assert looks == [2.0] * 4
     assert attempts.made == 1
@@ -269,7 +269,7 @@ def test_the_rest_of_a_lost_devices_cases_end_at_once_but_what_the_compiler_did_
     assert settled(device, built, run).message == "unplugged"
     record = settled(device, built, run)
     assert record.outcome is Outcome.DEVICE_LOST
-    assert record.message.startswith("the device is lost since 20")
+    assert record.message.startswith("the device has been lost since 20")
     assert record.message.endswith(": unplugged")
     assert device.steps.count("session") == 1
     crashed = settled(device, {**built, "c-tiny": CompilerCrash("died of SIGSEGV")}, run)

@@ -68,7 +68,7 @@ def evidence(home: Path, failure: Failure, before: int | None = None, status: in
 def test_the_crash_log_and_the_gpus_resets_follow_what_the_server_said(home: Path, kind: type[Failure]) -> None:
     phone.edit(home, lambda state: state.changed({"gpu": {"resets": 3}}))
     told = evidence(home, kind("died", evidence="the server's log"), before=2)
-    assert told.startswith("the server's log\nGPU resets since the phone booted: 3 (2 when it was looked at last)\n")
+    assert told.startswith("the server's log\nGPU resets since the phone booted: 3 (2 at the last reading)\n")
     assert "--------- beginning of crash\n" in told
     assert "Fatal signal 11 (SIGSEGV), code -6 in tid 4711 (tvm_rpc)" in told
 
@@ -218,7 +218,7 @@ def test_an_assertion_of_pocl_itself_is_seen_and_one_of_another_program_is_not()
 def test_a_library_that_calls_another_runtime_is_the_rigs(text: str) -> None:
     failure = failure_of(REMOTE + text, "running a.so")
     assert type(failure) is RigFailure
-    assert failure.message.startswith("the library and TVM's runtime are out of step: running a.so failed: ")
+    assert failure.message.startswith("the library does not fit TVM's runtime: running a.so failed: ")
     assert "with one TVM" in failure.hint
 
 

@@ -72,7 +72,7 @@ def test_a_later_answer_that_is_wrong_once_is_not_reproducible() -> None:
 def test_launches_that_are_all_dropped_leave_the_right_answer_and_are_seen_by_other_inputs() -> None:
     right, facts = judged(Doubling(drops=True))
     assert not right
-    assert "its answer to other inputs is that to the case's own" in decide(facts).message
+    assert "its answer to other inputs equals that to the case's own" in decide(facts).message
 
 
 def test_a_network_that_does_not_look_at_its_inputs_is_no_stale_one() -> None:

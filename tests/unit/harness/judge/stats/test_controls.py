@@ -46,7 +46,7 @@ def test_controls_that_could_not_be_measured_make_a_run_unfit() -> None:
 def test_nothing_to_gauge_by_is_said() -> None:
     fitness = gauge({})
     assert fitness.fit is None
-    assert "nothing tells" in fitness.reasons[0]
+    assert "the noise of this run is unknown" in fitness.reasons[0]
 
 
 def fitness_by(reference_ms: list[float], slowed_ms: list[float]) -> Fitness:

@@ -172,7 +172,7 @@ def test_learned_noise_decides_sooner_and_a_noisier_run_sets_it_aside() -> None:
     plain, known = ([len(measured(0.05, seed, noise)[1]) for seed in range(40)] for noise in (None, Noise(SD, 20)))
     assert sum(known) < 0.9 * sum(plain)
     change, _ = measured(0.0, 5, Noise(SD / 10, 20))
-    assert any("noisier than what was learned" in reason for reason in change.reasons)
+    assert any("noisier than the learned noise" in reason for reason in change.reasons)
 
 
 def test_what_it_says_it_could_have_seen_it_finds() -> None:

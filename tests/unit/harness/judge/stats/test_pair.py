@@ -80,7 +80,7 @@ def test_calibrated_noise_lets_one_session_a_side_speak() -> None:
 def test_calibrated_noise_is_set_aside_by_a_noisier_run() -> None:
     change = compare(sessions(4, bias=0.1), sessions(4, 21.5, bias=0.1), noise=Noise(0.002, 30))
     assert change.verdict is Verdict.INCONCLUSIVE
-    assert any("noisier than what was learned" in reason for reason in change.reasons)
+    assert any("noisier than the learned noise" in reason for reason in change.reasons)
 
 
 @pytest.mark.parametrize(
