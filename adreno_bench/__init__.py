@@ -7,16 +7,19 @@ from device_runner.device import DeviceEntry
 from device_runner.failures import Failure
 from harness.base.model import OnnxModel
 from harness.judge.report.exports import CaseExport
-from harness.tools.python.interface import compare, devices, load, run
+from harness.tools.python.interface import build, compare, devices, load, run
+from harness.tools.python.libraries import Library
 from harness.tools.python.results import Results, Verdicts
 
 __all__ = [
     "CaseExport",
     "DeviceEntry",
     "Failure",
+    "Library",
     "OnnxModel",
     "Results",
     "Verdicts",
+    "build",
     "compare",
     "devices",
     "load",

@@ -11,13 +11,13 @@ from typing import Any
 
 NAMES = """
 AST Albert Bart Beit Bert BigBird BioGpt BlenderbotSmall Bloom CLIP CLIPText CLIPVision Camembert ConvBert DPT
-Data2VecAudio Data2VecText Data2VecVision Deberta DebertaV2 DeiT Dinov2 DistilBert Electra Ernie EuroBert FNet FocalNet
-GLPN GPTBigCode GPTNeo Gemma Gemma3Text Granite GroupViT Gte Hiera Hubert IBert IJepa ImageGPT JinaEmbeddingsV3 LED
-LayoutLM Llama LongT5 M2M100 MBart MPNet MT5 Marian MarkupLM MegatronBert MobileBert MobileNetV1 MobileNetV2 MobileViT
-ModernBert ModernBertDecoder Mpt NomicBert Nystromformer OPT Olmo2 OpenAIGPT OwlViT ParakeetEncoder PatchTST Pegasus Phi
-PvtV2 Qwen3 RemBert RoFormer Roberta RobertaPreLayerNorm Rwkv SamVision Segformer SiglipVision SmolLM3 Splinter
-SqueezeBert Starcoder2 SwiftFormer T5 UMT5 UniSpeech UniSpeechSat ViT ViTMAE ViTMSN VisualBert VitDet Wav2Vec2
-Wav2Vec2Conformer WavLM XGLM XLM XLMRoberta XLNet Yolos Yoso
+Data2VecAudio Data2VecText Data2VecVision Deberta DebertaV2 DeiT Dinov2 DistilBert Electra Ernie EuroBert FNet GLPN
+GPTBigCode GPTNeo Gemma Gemma3Text Granite GroupViT Gte Hubert IBert IJepa ImageGPT JinaEmbeddingsV3 LED LayoutLM Llama
+LongT5 M2M100 MBart MPNet MT5 Marian MarkupLM MegatronBert MobileBert MobileNetV1 MobileNetV2 MobileViT ModernBert
+ModernBertDecoder Mpt NomicBert Nystromformer OPT Olmo2 OpenAIGPT OwlViT ParakeetEncoder PatchTST Pegasus Phi PvtV2
+Qwen3 RemBert RoFormer Roberta RobertaPreLayerNorm Rwkv SamVision Segformer SiglipVision SmolLM3 Splinter SqueezeBert
+Starcoder2 SwiftFormer T5 UMT5 UniSpeech UniSpeechSat ViT ViTMAE ViTMSN VisualBert VitDet Wav2Vec2 Wav2Vec2Conformer
+WavLM XGLM XLM XLMRoberta Yolos Yoso
 """
 WIDTH, HEADS, LAYERS, WORDS, PIXELS, TOKENS = 64, 4, 2, 500, 64, 16
 SIZES: dict[str, Any] = {
@@ -38,6 +38,8 @@ SIZES: dict[str, Any] = {
     "use_cache": False,
 }
 """What a configuration gets in place of its own number, where it has one of that name."""
+LISTS = {"conv_dim": (32,) * 7, "hidden_sizes": [16, 32, 40, 64], "depths": [1, 1, 2, 1]}
+"""The same, of stages."""
 
 
 def build(name: str) -> tuple[Any, tuple[Any, ...]]:
@@ -72,6 +74,9 @@ def shrunk(config: Any) -> Any:
     for name, size in SIZES.items():
         if isinstance(getattr(config, name, None), int):
             setattr(config, name, size)
+    for name, sizes in LISTS.items():
+        if isinstance(getattr(config, name, None), list | tuple):
+            setattr(config, name, sizes[: len(getattr(config, name))])
     for name in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
         if (getattr(config, name, 0) or 0) >= WORDS:
             setattr(config, name, 1)

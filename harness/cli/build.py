@@ -37,20 +37,31 @@ def build(
             help="Build for a device like the last in this file of records, or one that was opened before. Repeatable.",
         ),
     ] = None,
+    abi: Annotated[
+        str,
+        options.seldom_option(
+            "--abi",
+            help="Build for any Adreno, without a device: arm64-v8a for phones, aarch64 for boards.",
+            show_default=False,
+        ),
+    ] = "",
     builders: options.Builders = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compile the cases and show what the compiler made of them.
 
-    Reads the limits of the device, and runs nothing on it. `--device none` takes the limits of every Adreno.
+    Reads the limits of the device, and runs nothing on it. `--device none` takes the limits of every Adreno, and the
+    processor of this host; `--abi` takes another processor.
     """
     from harness.cli.record_filter import identity_like
-    from harness.measure.workbench import open_to_build
+    from harness.measure.workbench import no_device, open_to_build
 
     if alike_devices:
-        options.refuse_options(context, ("device",), "with --like, which names the devices")
+        options.refuse_options(context, ("device", "abi"), "with --like, which names the devices")
+    if abi:
+        options.refuse_options(context, ("device",), "with --abi, which builds for no device")
     request = what.request(builders=builders)
-    identities = [identity_like(name, request.cache) for name in alike_devices or ()]
+    identities = [no_device(abi)] if abi else [identity_like(name, request.cache) for name in alike_devices or ()]
     with Screen() as screen, open_to_build(request, device, screen, identities) as bench:
         shared = request.suite.store  # then build the answers for the hosts that measure, too
         jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]

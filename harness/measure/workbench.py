@@ -333,9 +333,12 @@ def open_to_build(
         yield PlannedRequest(chosen[0], list(plans.values()), builder)
 
 
-def no_device() -> Identity:
-    """Return the identity to build for without a device: the limits that every Adreno since the 5xx reports."""
-    return Identity(NO_DEVICE, NO_DEVICE, local_memory_bytes=ADRENO_LOCAL_BYTES)
+def no_device(abi: str = "") -> Identity:
+    """Return the identity to build for without a device: the limits that every Adreno since the 5xx reports.
+
+    `abi` is a phone's or a board's processor; empty for this host's.
+    """
+    return Identity("phone" if abi else NO_DEVICE, NO_DEVICE, abi=abi, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 
 @contextlib.contextmanager

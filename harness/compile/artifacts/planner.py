@@ -221,8 +221,7 @@ def host_triple(identity: Identity) -> str | None:
         return None
     if identity.abi not in TRIPLES:
         raise Unsupported(
-            f"no artifact can be made for the ABI {identity.abi} of {identity.serial}",
-            hint=f"devices with {' or '.join(TRIPLES)} can be used",
+            f"no artifact can be made for the ABI {identity.abi}", hint=f"use one of {', '.join(TRIPLES)}"
         )
     return TRIPLES[identity.abi]
 

@@ -26,6 +26,7 @@ from device_runner.store import cache_root
 from harness.base.case import Axes, Precision, Tuning
 from harness.base.failures import UsageError
 from harness.base.model import SUFFIXES, OnnxModel, models_given
+from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.tool import place_of
 from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
 from harness.judge.report.screen import Screen
@@ -34,7 +35,8 @@ from harness.judge.sides import Sides
 from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
 from harness.measure.records.record import RecordFile
-from harness.measure.workbench import Request, run_request
+from harness.measure.workbench import Request, no_device, open_to_build, run_request
+from harness.tools.python.libraries import Library, libraries_of
 from harness.tools.python.results import Results, Verdicts
 
 
@@ -78,6 +80,7 @@ def run(
     suite: Place = "adreno-bench.toml",
     records: Place = "records.jsonl",
     quick: bool = False,
+    as_shipped: bool = False,
     progress: bool = True,
 ) -> Results:
     """Compile, judge and time models, as `adreno-bench run` does.
@@ -94,18 +97,55 @@ def run(
         suite: Suite file; with models it may be missing.
         records: File to append to, a line for each case.
         quick: Take three samples per case on an emulated device.
+        as_shipped: Leave TVM's known defects in.
         progress: Print progress on standard error.
 
     Raises:
         Failure: As the command prints it: a wrong option, a missing file or package, a lost device.
     """
-    request = _request(models, paths, precisions, tunings, cases, suite, quick=quick)
+    quirks = QuirkPolicy(as_shipped)
+    request = _request(models, paths, precisions, tunings, cases, suite, quirks, quick=quick)
     file = RecordFile(Path(records))
     file.require_writable()
     with _progress(progress) as watcher:
         names = select(_words(device), request.cache, watcher.say)
         done = run_request(request, names, file, watcher)
     return Results(done.records, done.settled, done.lost)
+
+
+def build(
+    *models: Place | OnnxModel,
+    paths: Words = (),
+    precisions: Words = (),
+    tunings: Words = (),
+    cases: Words = (),
+    device: str = "none",
+    abi: str = "",
+    suite: Place = "adreno-bench.toml",
+    as_shipped: bool = False,
+    progress: bool = True,
+) -> list[Library]:
+    """Compile models, with workarounds for TVM's known defects, as `adreno-bench build` does.
+
+    Args:
+        models: As in `run`; so are `paths`, `precisions`, `tunings`, `cases`, `suite` and `as_shipped`.
+        paths: See `models`.
+        precisions: See `models`.
+        tunings: See `models`.
+        cases: See `models`.
+        device: Device to compile for; `none` takes the limits of every Adreno and the processor of this host.
+        abi: Processor to compile for in place of a device's: `arm64-v8a` for phones, `aarch64` for boards.
+        suite: See `models`.
+        as_shipped: See `models`.
+        progress: Print progress on standard error.
+
+    Raises:
+        Failure: As the command prints it. A case that does not compile raises nothing: its `file` is None.
+    """
+    request = _request(models, paths, precisions, tunings, cases, suite, QuirkPolicy(as_shipped))
+    alike = [no_device(abi)] if abi else []
+    with _progress(progress) as watcher, open_to_build(request, device, watcher, alike) as bench:
+        return list(libraries_of(bench))
 
 
 def load(place: Place) -> Results:
@@ -191,12 +231,13 @@ def _request(
     tunings: Words,
     cases: Words,
     suite: Place,
+    quirks: QuirkPolicy = WORKED_AROUND,
     *,
     quick: bool = False,
 ) -> Request:
     chosen = [_model(model) for model in models]
     axes = Axes(_words(paths), _choices(Precision, precisions), _choices(Tuning, tunings))
-    return Request.read(Path(suite), list(_words(cases)) or None, models=chosen, axes=axes, quick=quick)
+    return Request.read(Path(suite), list(_words(cases)) or None, quirks, models=chosen, axes=axes, quick=quick)
 
 
 def _model(model: Place | OnnxModel) -> str | OnnxModel:
