@@ -65,7 +65,9 @@ def row_of(record: Mapping[str, Any]) -> Row:
         record["model"],
         record["path"],
         VACUOUS if record["outcome"] == RIGHT and vacuous else record["outcome"],
-        _cell("; ".join(filter(None, [record.get("message", ""), *vacuous, *partly]))),
+        _cell(
+            "; ".join(filter(None, [record.get("message", ""), *vacuous, *record.get("partly_vacuous", []), *partly]))
+        ),
         _seconds(record.get("compile_s")),
         _seconds(record.get("compile_cpu_s")),
         _seconds(first and first / 1000),

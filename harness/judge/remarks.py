@@ -23,7 +23,7 @@ halves and what a drift may reach (`judge/stats/session.py`); at that spread thi
 uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 
-UNSTEADY = "unsteady"
+UNSTEADY, PARTLY_VACUOUS = "unsteady", "partly vacuous"
 BRANCH_HINT = "--fix INPUT=NUMBER chooses one for good"
 MOST_NAMED = 3
 """Most branches to name; more are only counted."""
@@ -133,11 +133,15 @@ def _varies(record: Record) -> Remark | None:
     return Remark("varies", "a later answer differs from the first, within the tolerance")
 
 
+def vacuity(whole: Sequence[str], part: Sequence[str]) -> Remark | None:
+    """Return whether an answer that knows nothing of the network, or of some outputs, would have been right, too."""
+    word, what = ("vacuous", "") if whole else (PARTLY_VACUOUS, " of some outputs")
+    return Remark(word, f"being right proves nothing{what}: {'; '.join(whole or part)}") if whole or part else None
+
+
 def _vacuous(record: Record) -> Remark | None:
-    """Return whether an answer that knows nothing of the network would have been right, too."""
-    if record.outcome is not Outcome.OK or not record.vacuous:
-        return None
-    return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
+    remark = vacuity(record.vacuous, record.partly_vacuous) if record.outcome is Outcome.OK else None
+    return remark._replace(why=f"{remark.why}; {VACUOUS_HINT}") if remark and record.vacuous else remark
 
 
 def _unchecked(record: Record) -> Remark | None:

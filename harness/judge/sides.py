@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
-from harness.judge.remarks import as_opencl
+from harness.judge.remarks import as_opencl, vacuity
 from harness.judge.stats import robust
 from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, as_numbers, summarise_each
 from harness.judge.verdict import Verdict
@@ -97,7 +97,9 @@ class Side(Struct, frozen=True, dict=True):
     """Settings of its sessions (`harness.measure.facts.RunSettings`)."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
-    """Why a right answer proves nothing; empty if it proves something."""
+    """Why being right proves nothing, if that is so."""
+    partly_vacuous: tuple[str, ...] = ()
+    """The same of some outputs only."""
     as_opencl: str = ""
     """Why it measured path opencl instead of its own; empty if it did not."""
     untimed: str = ""
@@ -133,8 +135,8 @@ class Side(Struct, frozen=True, dict=True):
 
     @property
     def vacuity(self) -> str:
-        """Why being right proves nothing; empty if it proves something."""
-        return f"vacuous: being right proves nothing: {'; '.join(self.vacuous)}" if self.vacuous else ""
+        """Why being right proves nothing, or nothing of some outputs; empty if all prove something."""
+        return ": ".join(vacuity(self.vacuous, self.partly_vacuous) or ())
 
     @property
     def finding(self) -> Verdict | None:
@@ -190,6 +192,7 @@ def side_of(group: Sequence[Session]) -> Side:
         settings=decides.settings,
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
+        partly_vacuous=tuple(decides.partly_vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and not timed and all(record.quick for record in right) else "",
         probes=tuple([ReferenceSamples.of(p.kernel, p.ms, p.slowed_ms) for r in right if (p := r.reference)]),

@@ -11,7 +11,7 @@ How much rounding matters depends on the network: a difference of large numbers 
 layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/data/accuracy.md), to this
 part of it (`Leeway.moved`), and to the sums of the oracle itself (`Leeway.own`).
 
-A right answer may prove nothing (`vacuous`): the oracle's output is held to its own judgement with three answers that
+A right answer may prove nothing (`vacuity`): the oracle's output is held to its own judgement with three answers that
 know nothing of the network. Zeros pass where it is all zero, one number everywhere where it is constant, and the
 oracle's answer to other inputs where it does not depend on them. An output is saturated where every element sits at
 one of two bounds, as after a softmax that is one-hot or a clip that is stuck: what went on before the bound cannot be
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from device_runner.device import Array
 from harness.compile.oracle.leeway import SINGLE, SMALLEST, Leeway, peak_and_rms
-from harness.measure.facts import Accuracy
+from harness.measure.facts import Accuracy, Vacuity
 from harness.measure.scales import parts_of
 
 MOST_ROUNDING = 0.3
@@ -280,14 +280,14 @@ USUAL_BOUNDS = (-1.0, 0.0, 1.0)
 """Bounds of a softmax, a sigmoid, a rectifier or tanh. Another number is a bound only if several elements have it."""
 
 
-def vacuous(
+def vacuity(
     oracle: Sequence[Array],
     other: Sequence[Array],
     relative_tolerance: float,
     rounding: Sequence[float] = (),
     leeway: Sequence[Leeway] = (),
-) -> list[str]:
-    """Return why a right answer proves nothing, one line for each such output.
+) -> Vacuity:
+    """Return why being right proves nothing, one line for each output of which that is so.
 
     `other` are the oracle's answers to other inputs; empty if it had none.
     """
@@ -308,7 +308,8 @@ def vacuous(
         if math.isfinite(its.spread) and 2 * its.spread > MOST_ROUNDING * rms > 0:
             ties = f"is lost in ties, which may move it by {2 * its.spread / rms:.2g} of its scale"
             reasons[index] = reasons[index] or ties
-    return [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
+    named = [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
+    return Vacuity(named, whole=all(reasons))
 
 
 def _is_finite(want: Array) -> bool:

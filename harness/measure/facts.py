@@ -153,6 +153,8 @@ class Vacuity:
     """Why being right proves nothing, a line for each such output."""
 
     reasons: list[str]
+    whole: bool = True
+    """Whether no other output proves anything either."""
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     FirstRun: lambda first: {"first_run_ms": first.ms},
     Accuracy: _accuracy_fields,
     Judgement: vars,
-    Vacuity: lambda vacuity: {"vacuous": vacuity.reasons},
+    Vacuity: lambda vacuity: {"vacuous" if vacuity.whole else "partly_vacuous": vacuity.reasons},
     Proof: lambda proof: {"proofs": proof.facts},
     Latency: _latency_fields,
     Endurance: lambda endurance: {"steadiness": dict(endurance.steadiness.facts)},

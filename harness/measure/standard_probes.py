@@ -12,7 +12,7 @@ from harness.base.plan import Budget
 from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.context import Run
-from harness.measure.correctness import vacuous
+from harness.measure.correctness import vacuity
 from harness.measure.facts import Facts, Latency, Reference, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
@@ -54,7 +54,7 @@ class VacuityProbe:
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Vacuity]:
         """Hold the oracle to its own judgement."""
         truth = self.work.truth
-        yield Vacuity(vacuous(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding, truth.leeway))
+        yield vacuity(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding, truth.leeway)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class FakeProgram:
         self.inputs = inputs
         self.inferences += 1
         later = self.device.later_error if self.inferences > self.device.right_runs else 0.0
-        return [ANSWER + self.device.error + later], 11.0
+        return [ANSWER + self.device.error + later, *self.device.more_outputs], 11.0
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.device.met("wall")
@@ -63,7 +63,7 @@ class FakeProgram:
 
     def timed_answer(self, *, timeout_s: float) -> list[Any]:
         later = self.device.later_error if self.inferences > self.device.right_runs else 0.0
-        return [ANSWER + self.device.error + later]
+        return [ANSWER + self.device.error + later, *self.device.more_outputs]
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.device.met("device")
@@ -121,6 +121,8 @@ class FakeDevice:
     later_error: float = 0.0
     """Error of the answers after so many inferences."""
     right_runs: int = 0
+    more_outputs: Sequence[Any] = ()
+    """Outputs after the first."""
     name: str = "fake"
     identity: Identity = field(
         default_factory=lambda: Identity("virtual", "fake", gpu="G", extensions=("cl_khr_icd",), emulated=("gpu",))

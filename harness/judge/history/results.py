@@ -25,7 +25,7 @@ from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.request import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.judge.decisions import DecisionFile, PairedDecision
 from harness.judge.decisions import load as load_confirmed
-from harness.judge.remarks import as_opencl
+from harness.judge.remarks import PARTLY_VACUOUS, as_opencl
 from harness.judge.stats.session import is_time, locations_ms
 from harness.measure.records.record import Record, settings_text
 from harness.measure.records.view import RecordView, load_views, without_garbage_collection
@@ -84,7 +84,7 @@ class Point(msgspec.Struct, frozen=True, gc=False):
     vacuous: bool = False
     """Whether a right answer proves nothing; the message has the reason."""
     remark: str = ""
-    """Remark beside the state, such as `as opencl`; the message has the reason."""
+    """What a row says beside the state: `as opencl`, `partly vacuous`; the message says why."""
     settings: str = ""
     """Settings of the run, chosen on the device or by the suite: `chunk = 64`."""
 
@@ -276,8 +276,8 @@ def _from_record(
     commit: str, date_ms: int, record: RecordView, wall_ms: float, low: float | None, high: float | None
 ) -> Point:
     other_path = as_opencl(record.path, record.facts)
-    vacuous = record.vacuous
-    remarks = [*vacuous, other_path.why] if other_path else vacuous
+    remarks = [*record.vacuous, *record.partly_vacuous, *([other_path.why] if other_path else [])]
+    words = [PARTLY_VACUOUS] * bool(record.partly_vacuous) + ([other_path.word] if other_path else [])
     return Point(
         commit,
         date_ms,
@@ -294,8 +294,8 @@ def _from_record(
         _same(record.quirks),
         intern(record.artifact),
         record.path in record.emulated,
-        bool(vacuous) and record.outcome is Outcome.OK,
-        other_path.word if other_path else "",
+        bool(record.vacuous) and record.outcome is Outcome.OK,
+        ", ".join(words),
         intern(settings_text(record.settings)),
     )
 

@@ -117,6 +117,8 @@ class Record(BaseModel):
     vacuous: list[str] = []
     """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
     Such an `ok` proves nothing (`harness.measure.correctness`)."""
+    partly_vacuous: list[str] = []
+    """Such outputs of an `ok` of which others prove something."""
     library_bytes: int | None = None
     compile_s: float | None = None
     compile_cpu_s: float | None = None

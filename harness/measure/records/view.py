@@ -35,6 +35,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     max_abs_err: float | None = None
     tolerance: float | None = None
     vacuous: list[str] = []
+    partly_vacuous: list[str] = []
     facts: dict[str, int] = {}
     settings: dict[str, int] = {}
 

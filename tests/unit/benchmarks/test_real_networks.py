@@ -27,6 +27,7 @@ def test_a_row_tells_times_error_and_what_an_ok_does_not_prove() -> None:
         ("net", "opencl", RIGHT, judged, "80", "31", "2", "1.0e-06 / 2.0e-05")
     )
     assert row_of(record(vacuous=["output 0 is constant"]))[2:4] == (VACUOUS, "output 0 is constant")
+    assert row_of(record(partly_vacuous=["output 0 is constant"]))[2:4] == ("ok", "output 0 is constant")
     assert row_of(record(outcome="compile-error", message="a | b\nc"))[2:] == ("compile-error", "a / b c", *[""] * 4)
 
 

@@ -381,6 +381,16 @@ def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
     )
 
 
+def test_a_case_of_which_some_outputs_prove_something_is_compared_and_the_others_are_named() -> None:
+    part = ["output 1 of 2 is constant: 4 everywhere"]
+    wrong = [a_record(outcome=Outcome.WRONG_RESULT, message="off")]
+    for base, verdict in ((sessions(10), Verdict.SAME), (wrong, Verdict.FIXED)):
+        comparison = the_one(base, sessions(10, seed=1, artifact="b", partly_vacuous=part))
+        assert comparison.verdict is verdict
+        assert comparison.all_reasons[-1] == f"partly vacuous: being right proves nothing of some outputs: {part[0]}"
+        assert "partly vacuous" in verdict_table([comparison])
+
+
 def test_a_new_vacuous_case_says_so() -> None:
     (comparison,) = compare([], [a_record(vacuous=VACUOUS)]).cases
     assert comparison.verdict is Verdict.NEW

@@ -77,6 +77,12 @@ def test_an_answer_that_proves_nothing_is_marked_before_all_else() -> None:
     assert remarks(a_record(outcome=Outcome.HANG, vacuous=["output 0 of 1 is all zero"])) == ()
 
 
+def test_outputs_that_prove_nothing_beside_others_are_named() -> None:
+    (remark,) = remarks(a_record(partly_vacuous=["output 1 of 2 is all zero"]))
+    assert remark == ("partly vacuous", "being right proves nothing of some outputs: output 1 of 2 is all zero")
+    assert remarks(a_record(outcome=Outcome.HANG, partly_vacuous=["output 1 of 2 is all zero"])) == ()
+
+
 @pytest.mark.parametrize(
     ("precision", "facts", "said"),
     [

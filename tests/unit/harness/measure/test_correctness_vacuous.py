@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.compile.oracle.leeway import Leeway
-from harness.measure.correctness import compare_answers, vacuous
+from harness.measure.correctness import compare_answers, vacuity
 
 TOLERANCE = 1e-3
 CHANCE = np.random.default_rng(0)
@@ -49,33 +49,46 @@ def test_what_a_right_answer_proves(oracle: np.ndarray, reason: str) -> None:
     other = OTHER if oracle.shape == OTHER.shape else oracle + np.ones_like(oracle)
     if reason == "is all zero":
         other = oracle
-    told = vacuous([oracle.astype(oracle.dtype)], [other.astype(oracle.dtype)], TOLERANCE)
+    told = vacuity([oracle.astype(oracle.dtype)], [other.astype(oracle.dtype)], TOLERANCE).reasons
     assert [line.startswith(f"output 0 of 1 {reason}") for line in told] == [True] * bool(reason)
 
 
 def test_a_small_number_by_itself_is_at_no_bound_however_wide_its_tolerance_is() -> None:
     probability = np.array([[0.05]], np.float32)
-    assert vacuous([probability], [2 * probability], relative_tolerance=0.06) == []
+    assert vacuity([probability], [2 * probability], relative_tolerance=0.06).reasons == []
 
 
 def test_the_output_is_named_and_the_others_are_not() -> None:
     same = np.ones((1, 4), np.float32)
-    assert vacuous([LOGITS, same], [OTHER, same], TOLERANCE) == ["output 1 of 2 is constant: 1 everywhere"]
+    assert vacuity([LOGITS, same], [OTHER, same], TOLERANCE).reasons == ["output 1 of 2 is constant: 1 everywhere"]
+
+
+def test_outputs_that_prove_something_make_the_others_a_part() -> None:
+    same = np.ones((1, 4), np.float32)
+    assert not vacuity([LOGITS, same], [OTHER, same], TOLERANCE).whole
+    assert not vacuity([LOGITS, same], [], TOLERANCE).whole
+    assert vacuity([same, same], [same, same], TOLERANCE).whole
+
+
+def test_the_count_of_a_detector_that_finds_nothing_does_not_prove_its_boxes() -> None:
+    count, boxes = np.array([0]), np.zeros((1, 100, 4), np.float32)
+    assert vacuity([count, boxes], [count, boxes], TOLERANCE).whole
+    assert not vacuity([count, boxes], [count + 1, boxes], TOLERANCE).whole
 
 
 def test_a_network_that_refused_other_inputs_is_believed() -> None:
-    assert vacuous([LOGITS], [], TOLERANCE) == []
+    assert vacuity([LOGITS], [], TOLERANCE).reasons == []
 
 
 def test_the_cases_own_tolerance_decides() -> None:
     near = LOGITS * np.float32(1.01)
-    assert vacuous([LOGITS], [near], 1e-3) == []
-    assert vacuous([LOGITS], [near], 2e-2) != []
+    assert vacuity([LOGITS], [near], 1e-3).reasons == []
+    assert vacuity([LOGITS], [near], 2e-2).reasons != []
 
 
 def test_an_output_that_rounding_alone_may_replace_is_named() -> None:
-    assert vacuous([LOGITS], [OTHER], 1e-5, [0.1]) == []
-    assert vacuous([LOGITS], [OTHER], 1e-5, [2.0]) == [
+    assert vacuity([LOGITS], [OTHER], 1e-5, [0.1]).reasons == []
+    assert vacuity([LOGITS], [OTHER], 1e-5, [2.0]).reasons == [
         "output 0 of 1 is lost in rounding, which may move it by 2 of its scale"
     ]
 
@@ -87,15 +100,15 @@ def test_an_output_that_rounding_alone_may_replace_is_named() -> None:
 def test_no_answer_that_knows_nothing_is_right_without_being_told(array: np.ndarray, scale: float) -> None:
     oracle = (array.astype(np.float64) * 10.0**scale).astype(np.float32)
     other = oracle[::-1].copy()
-    if not vacuous([oracle], [other], TOLERANCE):
+    if not vacuity([oracle], [other], TOLERANCE).reasons:
         lazy = (np.zeros_like(oracle), other, *([np.full_like(oracle, oracle.mean())] if oracle.size > 1 else []))
         assert not any(compare_answers([answer], [oracle], TOLERANCE).right for answer in lazy)
 
 
 def test_an_answer_that_ties_may_move_by_more_than_rounding_may_proves_nothing() -> None:
     rms = float(np.sqrt(np.square(LOGITS.astype(np.float64)).mean()))
-    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.1 * rms)]) == []
-    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.5 * rms)]) == [
+    assert vacuity([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.1 * rms)]).reasons == []
+    assert vacuity([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(spread=0.5 * rms)]).reasons == [
         "output 0 of 1 is lost in ties, which may move it by 1 of its scale"
     ]
 
@@ -105,8 +118,8 @@ def test_an_answer_whose_judge_is_off_by_more_than_rounding_may_be_proves_nothin
     own = np.zeros_like(LOGITS)
     peak = float(np.abs(LOGITS).max())
     own.flat[3] = 0.1 * peak
-    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]) == []
+    assert vacuity([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]).reasons == []
     own.flat[3] = 0.5 * peak
-    assert vacuous([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]) == [
+    assert vacuity([LOGITS], [OTHER], 1e-5, [0.0], [Leeway(own=own)]).reasons == [
         "output 0 of 1 is lost in its judge's sums, off by 0.5 of its scale"
     ]

@@ -36,6 +36,7 @@ from harness.base.plan import Budget, Job, Plan, no_double, unsupported
 from harness.compile.artifacts.artifact import (
     LABELLED,
     OTHER_OUTPUTS,
+    OUTPUTS,
     RANGE,
     Answers,
     Artifact,
@@ -457,6 +458,20 @@ def test_an_answer_that_proves_nothing_stays_ok_and_says_so(tmp_path: Path) -> N
     assert record.wall_ms
     assert record.vacuous == ["output 0 of 1 does not depend on the input: the answer to another one would be right"]
     assert run(FakeDevice(error=0.5), built).vacuous == []
+
+
+@pytest.mark.parametrize("proof", [True, False])
+def test_a_constant_output_leaves_the_proof_of_the_others(proof: bool, tmp_path: Path) -> None:
+    built, anchors = things(tmp_path), np.full((2, 2), 4, np.float32)
+    save_arrays(tmp_path / OUTPUTS, [ANSWER, anchors])
+    save_arrays(tmp_path / OTHER_OUTPUTS, [ANSWER * (1 + proof), anchors])
+    record = run(FakeDevice(more_outputs=[anchors]), built)
+    assert record.outcome is Outcome.OK
+    lines = ["output 1 of 2 is constant: 4 everywhere"]
+    assert record.partly_vacuous == (lines if proof else [])
+    assert record.vacuous[1:] == ([] if proof else lines)
+    wrong = run(FakeDevice(more_outputs=[anchors + 1]), built)
+    assert (wrong.outcome, wrong.wall_ms) == (Outcome.WRONG_RESULT, [])
 
 
 def test_an_oracle_that_is_not_finite_is_the_models_and_no_green_run(built: Things) -> None:

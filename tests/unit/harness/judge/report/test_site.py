@@ -334,6 +334,17 @@ def test_a_vacuous_answer_is_never_drawn_as_right(tmp_path: Path) -> None:
     assert any("◇ vacuous" in line for line in lines(history, markdown=True))
 
 
+def test_a_right_answer_some_outputs_of_which_prove_nothing_is_right_and_says_so(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    file = folder.commit(both("tiny-opencl-float32-untuned", 10.0, 10.0)).with_suffix(".jsonl")
+    reason = "output 1 of 2 is all zero"
+    kept = [record.model_copy(update={"partly_vacuous": [reason]}) for record in RecordFile(file).load().records]
+    file.write_text("\n".join(record.line() for record in kept))
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    text = Links(tmp_path / "index.html").text
+    assert (text.count("✓ right, partly vacuous"), text.count(reason)) == (2, 2)
+
+
 def test_what_all_cases_share_is_said_once_and_what_is_empty_in_one_line(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "results")
     folder.commit({(case, "workarounds"): 10.0 for case in (WRONG, OTHER)})

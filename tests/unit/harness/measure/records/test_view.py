@@ -36,6 +36,7 @@ RECORDS = st.builds(
     max_abs_err=st.sampled_from([None, 1e-5, 1.0, math.nan]),
     accuracy=st.sampled_from([None, *(Accuracy(right, 0.0, 0.0, 1.0, right, 1.0) for right in (True, False))]),
     vacuous=st.sampled_from([[], ["output 0 is all zero"]]),
+    partly_vacuous=st.sampled_from([[], ["output 0 is all zero"]]),
     unchecked=st.sampled_from(["", "no judge"]),
     network=st.sampled_from(["", "n"]),
     truth=st.sampled_from(["", "t"]),
