@@ -181,6 +181,18 @@ def boxes() -> bytes:
     return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}).SerializeToString())
 
 
+def numbers_without_texels(kind: int) -> bytes:
+    """An input and a constant that are as large as a packed one, of numbers of which no image has four in a texel."""
+    operator = "Xor" if kind == TensorProto.BOOL else "Add"
+    nodes = [
+        helper.make_node(operator, ["x", "odd"], ["sum"]),
+        helper.make_node("Cast", ["sum"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Sigmoid", ["real"], ["y"]),
+    ]
+    odd = (np.arange(48) % 2).reshape(1, 3, 2, 2, 4).astype(helper.tensor_dtype_to_np_dtype(kind))
+    return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}, ["y", "sum"], dtype=kind, odd=odd).SerializeToString())
+
+
 def ragged() -> bytes:
     """A padding whose rows end within a texel, which two operators read."""
     nodes = [
@@ -471,6 +483,15 @@ def test_operators_in_more_axes_are_right(answer: Answer, make: Callable[[], byt
 def test_an_input_as_large_as_a_packed_one_is_right(answer: Answer) -> None:
     """As shipped, the process dies."""
     np.testing.assert_allclose(answer(boxes(), "texture"), answer(boxes(), "cpu"), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.BOOL, TensorProto.UINT8])
+def test_an_input_that_no_image_can_hold_is_right(answer: Answer, kind: int) -> None:
+    net = numbers_without_texels(kind)
+    for got, right in zip(answer(net, "texture"), answer(net, "cpu"), strict=True):
+        np.testing.assert_allclose(got, right, rtol=0, atol=1e-5)
+    with pytest.raises(CompileFailure, match="Unsupported Channel Size"):
+        answer(net, "texture", but_for="texture-of-bytes")
 
 
 def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:

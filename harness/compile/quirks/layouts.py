@@ -9,6 +9,7 @@ from operator import or_
 from typing import Any
 
 from harness.compile.compiler.compat import (
+    array_of,
     copy_function,
     dtype_of,
     name_of,
@@ -214,7 +215,8 @@ def copy_inputs_to_images(mod: Any) -> Any:
     from tvm import relax
 
     main = mod["main"]
-    images = {param: type_of(param) for param in main.params if "texture" in _scope(type_of(param))}
+    kinds = {param: type_of(param) for param in main.params}
+    images = {param: kind for param, kind in kinds.items() if "texture" in _scope(kind) and not _has_no_texels(kind)}
     inputs = {
         image: relax.Var(name_of(image), tensor_type(kind.shape, dtype_of(kind), _in_buffers(kind.vdevice)))
         for image, kind in images.items()
@@ -229,7 +231,7 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put results into buffers that no image can hold."""
+    """Put inputs, constants and results into buffers that no image can hold."""
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
@@ -239,12 +241,27 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
         def visit_call_(self, call: Any) -> Any:
             call = self.visit_expr_post_order(call)
             kind = type_of(call)
-            if getattr(call.op, "name", "") != "relax.call_tir" or len(call.args) > 2 or "texture" not in _scope(kind):
+            if getattr(call.op, "name", "") != "relax.call_tir" or len(call.args) > 2 or not _has_no_texels(kind):
                 return call
-            buffer = type(kind)(kind.shape, dtype_of(kind))
-            return relax.call_tir(*call.args, buffer) if dtype_of(kind) in _NO_TEXELS else call
+            return relax.call_tir(*call.args, tensor_type(kind.shape, dtype_of(kind)))
+
+        def visit_var_def_(self, var: Any) -> Any:
+            kind = type_of(var)
+            buffer = tensor_type(kind.shape, dtype_of(kind)) if _has_no_texels(kind) else None
+            return relax.Var(name_of(var), buffer) if buffer else var
+
+        def visit_constant_(self, constant: Any) -> Any:
+            kind = type_of(constant)
+            return relax.const(array_of(constant), dtype_of(kind)) if _has_no_texels(kind) else constant
+
+        visit_generic_const_ = visit_constant_  # its name from 0.27 on
 
     return with_main(mod, mutator(KeepBytes)(mod).visit_expr(mod["main"]))
+
+
+def _has_no_texels(kind: Any) -> bool:
+    """Return whether a type is of an image that cannot be: none has four such numbers in a texel."""
+    return "texture" in _scope(kind) and dtype_of(kind) in _NO_TEXELS
 
 
 def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
@@ -385,7 +402,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "Size: 32`",
         upstream="src/relax/backend/adreno/annotate_custom_storage.cc looks at the shape of a result and not at its "
         "number format",
-        workaround="results of bytes and of 64 bits stay in buffers",
+        workaround="inputs, constants and results of bytes and of 64 bits stay in buffers",
         edits=Edits(relax=before(_SPECIALIZE, "KeepBytesInBuffers", keep_bytes_in_buffers)),
     ),
     _row(
