@@ -2,7 +2,8 @@
 
 TVM's importer takes the ratio of the extents for the scale, which it is not where an image of 5 pixels is made half as
 large, resizes no batch and no channels, and knows no policy and no antialias. Where a result is as near to one pixel as
-to the next, the one that it takes may be another than onnxruntime's, which computes places in float32.
+to the next, the one that it takes may be another than onnxruntime's, which computes places in float32. Where
+corners are aligned, it divides by the pixels of the result less one.
 """
 
 from __future__ import annotations
@@ -69,11 +70,14 @@ def resized_axes(node: Any, view: NetworkView) -> list[ResizedAxis]:
 
 def misread_axes(node: Any, view: NetworkView) -> Iterator[ResizedAxis]:
     """Yield the axes of a Resize whose scale is not the ratio of the extents that TVM's importer takes for it."""
-    aligned = attribute_of(node, MODE, "half_pixel") == "align_corners"
-    limit = 1 if aligned and not choice_of(node) else 1e-3
+    limit = 1 if _is_aligned(node) and not choice_of(node) else 1e-3
     for axis in resized_axes(node, view):
         if abs(axis.before * axis.scale - axis.read) >= limit:
             yield axis
+
+
+def _is_aligned(node: Any) -> bool:
+    return str(attribute_of(node, MODE, "")) == "align_corners"
 
 
 def choice_of(node: Any) -> Callable[[Any], float] | None:
@@ -100,7 +104,9 @@ def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | No
     axes, mode = resized_axes(node, view), attribute_of(node, "mode", "nearest")
     crops = attribute_of(node, MODE, "") == CROP
     tied = mode == "nearest" and (crops or any(axis.has_ties for axis in axes))
-    if not is_smoothed(node, axes) and not tied and not any(misread_axes(node, view)):
+    extents = dict(enumerate(view.shape(node.input[0]) or ())) | {axis.axis: axis.after for axis in axes}
+    single = _is_aligned(node) and axes and 1 in [extents[axis] for axis in extents if axis > 1]
+    if not is_smoothed(node, axes) and not tied and not single and not any(misread_axes(node, view)):
         return None
     kind = getattr(view.kind(node.input[0]), "elem_type", 0)
     if mode != "nearest" and kind not in (TensorProto.FLOAT, TensorProto.FLOAT16):

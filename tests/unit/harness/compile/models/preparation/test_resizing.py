@@ -87,6 +87,16 @@ BY_INDEX: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], list[int]]] = {
         (NONE, NONE, [9, 5]),
         [1, 2, 9, 6],
     ),
+    "aligned row": (
+        {"coordinate_transformation_mode": "align_corners", "mode": "linear"},
+        (NONE, NONE, [1, 2, 1, 7]),
+        [1, 2, 1, 7],
+    ),
+    "aligned pixel": (
+        {"coordinate_transformation_mode": "align_corners", "mode": "cubic"},
+        (NONE, np.array([1, 1, 0.2, 0.3], np.float32), []),
+        [1, 2, 1, 1],
+    ),
 }
 
 
@@ -110,8 +120,28 @@ def test_an_axis_that_keeps_its_pixels_is_left_alone() -> None:
     assert gathered == [2, 2]
 
 
-def test_a_resize_to_a_computed_size_stays() -> None:
-    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], antialias=1, mode="linear")
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_row_that_stays_one_row_with_aligned_corners_is_written_by_index(mode: str) -> None:
+    """TVM divides by the number of rows less one, whether the network names that axis or not."""
+    attributes = {"axes": [3], "mode": mode, "coordinate_transformation_mode": "align_corners"}
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], **attributes)
+    model = network([node], {"x": [1, 2, 1, 4]}, opset=19, sizes=np.array([8]))
+    plain, said = changed(model, write_resizes)
+    assert said == "wrote 1 Resize by index"
+    x = values(1, 2, 1, 4)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("place", ["half_pixel", "align_corners"])
+def test_other_aligned_corners_stay(place: str) -> None:
+    model = _resize({"coordinate_transformation_mode": place, "mode": "linear"}, NONE, NONE, [1, 2, 9, 7])
+    assert any(node.op_type == "Resize" for node in changed(model, write_resizes)[0].graph.node)
+
+
+@pytest.mark.parametrize("place", ["half_pixel", "align_corners"])
+def test_a_resize_to_a_computed_size_stays(place: str) -> None:
+    how = {"mode": "linear", "coordinate_transformation_mode": place}
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], antialias=1, **how)
     model = network([node], {"x": [1, 2, 6, 4]}, opset=19)
     model.graph.input.append(helper.make_tensor_value_info("sizes", 7, [4]))
     assert changed(model, write_resizes)[1] == ""
