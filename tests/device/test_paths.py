@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,6 +191,15 @@ def numbers_without_texels(kind: int) -> bytes:
     ]
     odd = (np.arange(48) % 2).reshape(1, 3, 2, 2, 4).astype(helper.tensor_dtype_to_np_dtype(kind))
     return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}, ["y", "sum"], dtype=kind, odd=odd).SerializeToString())
+
+
+def of_zeros(*nodes: Any, outputs: Sequence[str] = ("y",)) -> bytes:
+    """Operators of a tensor whose second channel is zeros alone, `some`, and of zeros alone, `none`."""
+    products = [helper.make_node("Mul", ["x", "on"], ["some"]), helper.make_node("Mul", ["x", "zero"], ["none"])]
+    on = np.array([1, 0, 1], np.float32).reshape(1, 3, 1, 1)
+    model = network([*products, *nodes], {"x": [1, 3, 5, 4]}, outputs, on=on, zero=np.float32(0))
+    prepare(model)
+    return bytes(model.SerializeToString())
 
 
 def ragged() -> bytes:
@@ -492,6 +501,27 @@ def test_an_input_that_no_image_can_hold_is_right(answer: Answer, kind: int) -> 
         np.testing.assert_allclose(got, right, rtol=0, atol=1e-5)
     with pytest.raises(CompileFailure, match="Unsupported Channel Size"):
         answer(net, "texture", but_for="texture-of-bytes")
+
+
+def test_a_channel_of_zeros_stays_zero_where_channels_are_normalised(answer: Answer) -> None:
+    """TVM divides 0 by 0, without what ONNX adds to the deviation."""
+    (y,) = answer(of_zeros(helper.make_node("MeanVarianceNormalization", ["some"], ["y"])), "opencl")
+    np.testing.assert_array_equal(y[:, 1], 0)
+    np.testing.assert_allclose([y[:, 0].std(), y[:, 2].std()], 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("tensor", ["none", "some"])
+def test_zeros_alone_are_quantised_as_onnxruntime_does(answer: Answer, tensor: str) -> None:
+    names = ["q", "scale", "zero_point"]
+    net = of_zeros(helper.make_node("DynamicQuantizeLinear", [tensor], names), outputs=names)
+    q, scale, zero_point = answer(net, "opencl")
+    if tensor == "none":
+        assert not q.any()
+        assert (float(scale), int(zero_point)) == (1, 0)
+    else:
+        assert (q[:, 1] == zero_point).all()
+        assert 0 < scale < 1
+        assert len(np.unique(q)) > 9
 
 
 def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:

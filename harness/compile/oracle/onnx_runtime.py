@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, inner_graphs, tensor_types
 from harness.compile.models.preparation.casts import compute_in_single
-from harness.compile.models.preparation.definitions import inline
+from harness.compile.models.preparation.definitions import inline, write_norms
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
@@ -71,6 +71,7 @@ def _rewritten(model: Any) -> bytes:
             _scale_crops(node, view, NodeWriter(model, "scales"))
     # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
     compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
+    write_norms(model, "MeanVarianceNormalization")
     write_repeats(model)
     _write_padding_of_pools(model)
     _write_sigmoids(model)

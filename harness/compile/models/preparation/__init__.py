@@ -23,7 +23,11 @@ from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads, write_repeats
-from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
+from harness.compile.models.preparation.quantised import (
+    dequantise_narrow_weights,
+    quantise_zeros,
+    write_quantised_as_floats,
+)
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.resizing import write_resizes
 from harness.compile.models.preparation.spectra import write_spectra
@@ -41,6 +45,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     *_OPEN,
     write_quantised_as_floats,
     dequantise_narrow_weights,
+    quantise_zeros,
     write_spectra,
     unroll,
     write_reversals,

@@ -18,6 +18,7 @@ DEFINED = (
 OVER_NO_AXES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
 PARTLY_READ = ("LayerNormalization", "RMSNormalization", *OVER_NO_AXES)
 """Operators with a definition of which TVM reads some right; a network with another has all written so."""
+NORMS = ("LpNormalization", "MeanVarianceNormalization")
 SMALLEST_NORM = 1.1754944e-38
 """Smallest normal float32: a vector of zeros is divided by it, and stays one, as in onnxruntime."""
 
@@ -33,7 +34,7 @@ def write_definitions(model: Any) -> str:
         if node.op_type == "ReduceMax" and node.output[0].startswith("BiasRowMax"):
             # Of a row of -inf, as of a query that sees no key, TVM's maximum is the lowest finite number.
             node.op_type = "ReduceLogSumExp"
-    kinds += Counter(node.op_type for node in _write_norms(model))
+    kinds += Counter(node.op_type for node in write_norms(model, *NORMS))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
 
@@ -82,24 +83,35 @@ def _note_types(model: Any) -> None:
     graph.value_info.append(helper.make_tensor_value_info("", TensorProto.FLOAT, None))  # of operands that are left out
 
 
-def _write_norms(model: Any) -> list[Any]:
-    """Write vectors that are divided by their norms; returns the operators that went."""
+def write_norms(model: Any, *operators: str) -> list[Any]:
+    """Write vectors that are divided by their norms, or by their deviation; returns the operators that went.
+
+    TVM takes the root of a difference of two means, which rounding makes negative, and neither it nor onnxruntime adds
+    what ONNX adds to the deviation: a constant channel was NaN.
+    """
     import numpy as np
     from onnx import TensorProto
 
-    write, view, opset = NodeWriter(model, "norm"), NetworkView(model), opset_of(model)
+    write, view, newer = NodeWriter(model, "norm"), NetworkView(model), opset_of(model) >= 18
 
     def divided(node: Any) -> list[Any] | None:
         kind = view.kind(node.input[0])
         if kind is None or kind.elem_type != TensorProto.FLOAT:
             return None
-        axis, reduction = attribute_of(node, "axis", -1), f"ReduceL{attribute_of(node, 'p', 2)}"
-        if opset >= 18:
-            norm = write.add(reduction, node.input[0], write.integers(axis))
+        data, of_mean = node.input[0], node.op_type == "MeanVarianceNormalization"
+        axes = attribute_of(node, "axes", [0, 2, 3]) if of_mean else [attribute_of(node, "axis", -1)]
+        if of_mean:
+            data = write.add("Sub", data, reduced("ReduceMean", data, axes))
+            deviation = write.add("Sqrt", reduced("ReduceMean", write.add("Mul", data, data), axes))
+            divisor = write.add("Add", deviation, write.constant(np.array(1e-9, np.float32)))
         else:
-            norm = write.add(reduction, node.input[0], axes=[axis])
-        divisor = write.add("Max", norm, write.constant(np.array(SMALLEST_NORM, np.float32)))
-        write.add("Div", node.input[0], divisor, output=node.output[0])
+            norm = reduced(f"ReduceL{attribute_of(node, 'p', 2)}", data, axes)
+            divisor = write.add("Max", norm, write.constant(np.array(SMALLEST_NORM, np.float32)))
+        write.add("Div", data, divisor, output=node.output[0])
         return write.take()
 
-    return replace_nodes(model.graph, divided, "LpNormalization")
+    def reduced(reduction: str, data: str, axes: Sequence[int]) -> str:
+        attributes: dict[str, Any] = {} if newer else {"axes": axes}
+        return write.add(reduction, data, *[write.integers(*axes)] * newer, **attributes)
+
+    return replace_nodes(model.graph, divided, *operators)

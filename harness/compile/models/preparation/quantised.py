@@ -73,6 +73,30 @@ def dequantise_narrow_weights(model: Any) -> str:
     return f"dequantised {counted(count, 'constant')} of fewer than 8 bits" if count else ""
 
 
+def quantise_zeros(model: Any) -> str:
+    """Give zeros alone the scale 1 and the zero point 0, as onnxruntime does, where those are results of the network.
+
+    ONNX divides 0 by 0 there. Elsewhere nothing comes of it: numbers less their zero point are 0.
+    """
+    import numpy as np
+    from onnx import helper
+
+    write, results = NodeWriter(model, "zeros"), {value.name for value in model.graph.output}
+
+    def chosen(node: Any) -> list[Any] | None:
+        if results.isdisjoint(node.output):
+            return None
+        names = [write.name() for _ in node.output]
+        write.nodes.append(helper.make_node(node.op_type, node.input, names, names[0]))
+        flat = write.add("Equal", names[1], write.constant(np.zeros((), np.float32)))
+        for name, output, number in zip(names, node.output, (np.uint8(0), np.float32(1), np.uint8(0)), strict=True):
+            write.add("Where", flat, write.constant(np.array(number)), name, output=output)
+        return write.take()
+
+    count = len(replace_nodes(model.graph, chosen, "DynamicQuantizeLinear"))
+    return f"chose the scale of zeros for {count} DynamicQuantizeLinear" if count else ""
+
+
 def _write(node: Any, operator: str, writer: NodeWriter) -> None:
     """Write one operator. The scale and zero point of the result come last; those of a Concat come first."""
     inputs = [*node.input[2:], *node.input[:2]] if operator == "Concat" else list(node.input)

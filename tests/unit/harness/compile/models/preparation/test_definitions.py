@@ -15,6 +15,7 @@ from small_networks import answers, changed, kinds, network, values
 from harness.compile.models.outline import constant_of
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import DEFINED, write_definitions
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 SHAPE = (1, 4, 6, 6)
 NODES: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
@@ -162,6 +163,20 @@ def test_a_vector_is_divided_by_its_norm_and_one_of_zeros_stays(opset: int, axis
     assert said == "wrote 1 LpNormalization as ONNX defines them"
     for x in (values(2, 3, 4), np.zeros((2, 3, 4), np.float32)):
         np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 18])
+@pytest.mark.parametrize("axes", [[0, 2, 3], [1], [2, 3]])
+def test_numbers_are_divided_by_their_deviation_and_constant_ones_are_zero(opset: int, axes: list[int]) -> None:
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], axes=axes)
+    model = network([node], {"x": (2, 3, 4, 5)}, opset=opset)
+    plain, said = changed(model, write_definitions)
+    assert said == "wrote 1 MeanVarianceNormalization as ONNX defines them"
+    x = values(2, 3, 4, 5)
+    right: Any = (x - x.mean(tuple(axes), keepdims=True)) / x.std(tuple(axes), keepdims=True)
+    for judge in (OnnxRuntime(plain), OnnxRuntime(model)):
+        np.testing.assert_allclose(np.asarray(judge.ask({"x": x})[0], np.float32), right, atol=1e-5)
+        np.testing.assert_array_equal(judge.ask({"x": np.full_like(x, 0.5)})[0], 0)
 
 
 def test_constants_of_a_definition_become_tensors() -> None:
