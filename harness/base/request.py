@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from device_runner.device import ADRENO_LOCAL_BYTES
-
 
 @dataclass(frozen=True)
 class QuirkPolicy:
@@ -41,8 +39,6 @@ class CompileRequest:
     image2d_max_width: int
     image2d_max_height: int
     image_max_array_layers: int
-    local_memory_bytes: int = ADRENO_LOCAL_BYTES
-    """Of a work-group: no kernel may take more."""
     linker: str = ""
     """Which one links for that CPU; empty for this machine's own."""
     schedules: str = ""

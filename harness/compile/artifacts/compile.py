@@ -25,7 +25,7 @@ from harness.compile.compiler.compat import array_of, is_constant, opencl_source
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.passes import own_pass
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
-from harness.compile.compiler.tir import long_names, with_local_memory, work_of
+from harness.compile.compiler.tir import long_names, work_of
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load
 from harness.compile.models.outline import require_known, require_no_branch, require_on_device
@@ -59,7 +59,6 @@ def compile_model(request: CompileRequest, out_dir: Path) -> CompileResult:
     quirks = watch(table, effective)
     mod, inputs = import_request(request, quirks)
     schedules = _schedules(request)
-    mod = with_local_memory(mod, request.local_memory_bytes)
     with stepping("lower"):
         module = path.lower(mod, target, [*quirks, *schedules])
     tir: list[Any] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from device_runner.device import ADRENO_LOCAL_BYTES, Identity
+from device_runner.device import Identity
 from device_runner.failures import Unsupported
 from device_runner.names import suggestion
 from device_runner.runtimes.cross_linker import TRIPLES
@@ -207,7 +207,6 @@ def device_request(identity: Identity) -> CompileRequest:
         image2d_max_width=identity.image2d_max_width,
         image2d_max_height=identity.image2d_max_height,
         image_max_array_layers=identity.image_max_array_layers,
-        local_memory_bytes=identity.local_memory_bytes or ADRENO_LOCAL_BYTES,
         linker=linker_version(triple),
     )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from device_runner.device import ADRENO_LOCAL_BYTES
 from device_runner.failures import RigFailure
 from harness.compile.compiler.compat import buffers_of, estimate_flops
 from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
@@ -144,7 +143,6 @@ SCHEDULED_MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
 NOTE_WORK = "NoteWork"
 """The pass of ours that comes right before the schedules, and sees functions by name."""
 _NOTE = "adreno_bench.flops"
-_LOCAL_BYTES = "adreno_bench.local_memory_bytes"
 LONG_NAMES = "adreno_bench.long_names"
 """Attribute of a module: names of functions that were shortened, by the short one."""
 
@@ -180,16 +178,6 @@ def with_work(passes: Passes) -> Passes:
 def long_names(module: Any) -> dict[str, str]:
     """Return the whole names of functions that were shortened, by the short one."""
     return {str(short): str(name) for short, name in (module.attrs or {}).get(LONG_NAMES, {}).items()}
-
-
-def with_local_memory(mod: Any, size: int) -> Any:
-    """Note the bytes of local memory that the device has for a work-group."""
-    return mod.with_attr(_LOCAL_BYTES, size)
-
-
-def local_memory(mod: Any) -> int:
-    """Return the bytes of local memory that were noted; those of an Adreno if none were."""
-    return int((mod.attrs or {}).get(_LOCAL_BYTES, ADRENO_LOCAL_BYTES))
 
 
 def _note(mod: Any) -> Any:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, rewrite_main, type_of, writes_texture
-from harness.compile.compiler.passes import adreno_tir_passes, before, before_first, insert_before, passes_before
+from harness.compile.compiler.passes import adreno_tir_passes, before_first, insert_before, passes_before
 from harness.compile.compiler.tir import (
     SCHEDULE,
     is_block,
-    local_memory,
     map_children,
     spatial_block,
     statement_pass,
@@ -27,8 +26,8 @@ from harness.compile.quirks.layouts import any_of, reduced_axes, without_kept_ax
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
 
-_FOR_SUMS = 2 << 10
-"""Bytes of local memory that TVM gives to sums over a work-group only after the schedules."""
+_ONE_EACH = 64
+"""Bytes of local memory that are one result of each reduction in a kernel, as of a softmax."""
 
 _WORK_ITEMS = 256
 """Most of a work-group, as TVM's own schedule for pools has it."""
@@ -40,18 +39,10 @@ Schedule = Callable[[Any, Any], Any]
 
 def put_first(schedule: Schedule) -> EditPasses:
     """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs."""
-    return lambda passes: insert_before(passes, SCHEDULE, _rule_pass(schedule))
-
-
-def _rule_pass(schedule: Schedule) -> Any:
     from tvm.s_tir import dlight
 
-    return dlight.ApplyDefaultSchedule(SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target)))
-
-
-def stay_in_local_memory(mod: Any) -> Any:
-    """Schedule functions that TVM's rules, which come next, give more local memory than the device has."""
-    return _rule_pass(partial(fallback_if_local_memory_ends, local_memory(mod)))(mod)
+    rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
+    return lambda passes: insert_before(passes, SCHEDULE, dlight.ApplyDefaultSchedule(rule))
 
 
 def reduce_no_single_elements(body: Any) -> Any:
@@ -223,20 +214,22 @@ def fallback_if_inner_reduction_has_tile(func: Any, target: Any) -> Any:
     return _fallback(func, target) if tiled and not writes_texture(func) else None  # an image takes texels
 
 
-def fallback_if_local_memory_ends(size: int, func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions that TVM's rules give more local memory than a device of this size."""
-    schedule = _trial(func, target).schedule
-    too_much = schedule is not None and not _has_room(schedule.mod, size - _FOR_SUMS)
-    return _fallback(func, target) if too_much else None
+def fallback_if_results_are_shared(func: Any, target: Any) -> Any:
+    """Return the generic fallback for functions of which a work-group sums all results in turn, in local memory.
+
+    `gpu.GeneralReduction` is made for one result of each reduction, as of a softmax. A padding behind a convolution
+    has other extents, so that work-groups share the batch alone.
+    """
+    trial = _trial(func, target)
+    in_turn = trial.schedule and not trial.one_each and not writes_texture(func) and _shares_results(trial.schedule.mod)
+    return _fallback(func, target) if in_turn else None
 
 
-def _has_room(mod: Any, size: int) -> bool:
-    """Return whether what work-items share takes this much at most, once TVM has cut it to what a group touches."""
-    if _allocated(mod) <= size:
-        return True
-    for each in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
+def _shares_results(mod: Any) -> bool:
+    """Return whether work-items share several results, once TVM has cut them to what a group touches."""
+    for each in passes_before(adreno_tir_passes(), "LowerOpaqueBlock") if _allocated(mod) > _ONE_EACH else ():
         mod = each(mod)
-    return _allocated(mod) <= size
+    return _allocated(mod) > _ONE_EACH
 
 
 def _allocated(mod: Any) -> int:
@@ -404,14 +397,13 @@ QUIRKS = (
     ),
     Quirk(
         "local-memory-overflow",
-        "a convolution, fused with a padding that follows it, keeps its whole result in local memory: "
-        "CL_OUT_OF_RESOURCES, without a name",
+        "one work-group computes a convolution that is fused with a padding, and keeps the result in local memory: it "
+        "takes 5 times as long and more, or ends in CL_OUT_OF_RESOURCES",
         upstream="python/tvm/s_tir/dlight/gpu/general_reduction.py: all results but the last are in shared memory, "
         "whatever their size",
-        workaround="functions that would take more than the device has, less 2 KiB for sums, get dlight's gpu.Fallback "
-        "schedule",
+        workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=before(SCHEDULE, SCHEDULE, stay_in_local_memory)),
+        edits=Edits(relax=put_first(fallback_if_results_are_shared)),
     ),
     Quirk(
         "texture-average-pool",

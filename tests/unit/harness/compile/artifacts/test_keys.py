@@ -131,7 +131,6 @@ def test_everything_in_a_request_but_the_places_of_its_files_is_part_of_the_key(
         "image2d_max_width": 1,
         "image2d_max_height": 1,
         "image_max_array_layers": 1,
-        "local_memory_bytes": 1,
         "linker": "another",
         "schedules_sha256": "another",
     }

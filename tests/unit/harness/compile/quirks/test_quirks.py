@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from defects.sample import conv_and_padding, lower, network, source
+from defects.sample import Emit, conv_and_padding, lower, network, source
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from tvm import relax, tirx
 from tvm.relax.frontend.onnx import from_onnx
 
-from device_runner.device import ADRENO_LOCAL_BYTES
 from device_runner.failures import RigFailure
 from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.compile.compiler.compat import structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
 from harness.compile.compiler.releases import release
-from harness.compile.compiler.tir import unbound_blocks, with_local_memory
+from harness.compile.compiler.tir import unbound_blocks
 from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
@@ -166,17 +165,24 @@ def test_workaround_without_its_pass_fails_loudly() -> None:
         replace_last([], "ConvertLayout", None)
 
 
-def test_a_function_keeps_tvms_schedule_where_the_device_has_the_local_memory_for_it() -> None:
-    quirks = [quirk for quirk in QUIRKS if quirk.id == "local-memory-overflow"]
+@pytest.mark.parametrize("side", [8, 73])
+def test_no_work_group_keeps_all_results_of_a_convolution(side: int) -> None:
+    """With TVM's schedule one work-group computes them in turn, whatever their size."""
+    most = [
+        max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(side=side), quirks, OpenCLPath())))
+        for quirks in ((), [quirk for quirk in QUIRKS if quirk.id == "local-memory-overflow"])
+    ]
+    assert most[0] > 8 * side * side * 4
+    assert most[1] == 0
 
-    def most(size: int) -> int:
-        built = source(with_local_memory(conv_and_padding(), size), quirks, OpenCLPath())
-        return max(kernel.local_bytes for kernel in kernels(built))
 
-    usual = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), (), OpenCLPath())))
-    assert usual > ADRENO_LOCAL_BYTES
-    assert most(usual + 4096) == usual
-    assert most(ADRENO_LOCAL_BYTES) <= ADRENO_LOCAL_BYTES
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_softmax_with_a_padding_keeps_tvms_schedule(applied: bool) -> None:
+    def body(emit: Emit, data: Any) -> Any:
+        return emit(relax.op.nn.pad(emit(relax.op.nn.softmax(data)), [0, 0, 0, 3]))
+
+    quirks = [quirk for quirk in QUIRKS if quirk.id == "local-memory-overflow"] if applied else []
+    assert any(kernel.local_bytes for kernel in kernels(source(network(body, (64, 128)), quirks, OpenCLPath())))
 
 
 def test_a_scatter_with_blocks_beside_its_threads_gets_tvms_schedule() -> None:
