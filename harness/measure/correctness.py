@@ -160,10 +160,7 @@ class _Judgement:
         at = int((share if beyond.any() else error).argmax()) if error.size else 0
         worst, limit = (float(error.flat[at]), float(allowed.flat[at])) if error.size else (0.0, tolerance)
         if beyond.any():
-            far = (
-                f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: {mine.flat[at]:.6g} "
-                f"instead of {theirs.flat[at]:.6g} (tolerance {limit:.3g}{_count(beyond)})"
-            )
+            far = self._complain(at, worst, limit, beyond)
         largest = float(error.max(initial=0.0))
         return Accuracy(
             right=not far,
@@ -188,12 +185,6 @@ class _Judgement:
         at = int(np.where(beyond, error, 0.0).argmax()) if error.size else 0
         right = not beyond.any()
         worst = 0.0 if right else float(error.flat[at])
-        far = ""
-        if not right:
-            far = (
-                f"output {self.index} is off by {worst:.3g} at {_where(at, self.want.shape)}: "
-                f"{mine.flat[at]:.6g} instead of {theirs.flat[at]:.6g} (tolerance 0{_count(beyond)})"
-            )
         return Accuracy(
             right=right,
             max_abs_err=worst,
@@ -201,10 +192,18 @@ class _Judgement:
             cosine=_cosine(mine.ravel(), theirs.ravel()),
             top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
             tolerance=0.0,
-            complaint=far,
+            complaint="" if right else self._complain(at, worst, 0.0, beyond),
             rel_rms_err=0.0 if right else peak_and_rms(error)[1] / (peak_and_rms(theirs)[1] or 1.0),
             ties=int((differs & ~beyond).sum()),
         )
+
+    def _complain(self, at: int, worst: float, limit: float, beyond: npt.NDArray[np.bool_]) -> str:
+        """Say which element is farthest off, and how many are too far if it is not the only one."""
+        where = [int(place) for place in np.unravel_index(at, self.want.shape)]
+        count = f", {int(beyond.sum())} of {beyond.size} elements beyond" if beyond.sum() > 1 else ""
+        got, want = float(self.got.flat[at]), float(self.want.flat[at])
+        text = f"output {self.index} is off by {worst:.3g} at {where}: {got:.6g} instead of {want:.6g}"
+        return f"{text} (tolerance {limit:.3g}{count})"
 
 
 def _ties(got: Array, want: Array, leeway: Leeway) -> npt.NDArray[np.bool_]:
@@ -224,11 +223,6 @@ def _without_unseen(
     farthest, most = leeway.unseen(want, tolerance)
     few = beyond & (error <= farthest)
     return beyond & ~few if few.sum() <= most else beyond
-
-
-def _count(beyond: npt.NDArray[np.bool_]) -> str:
-    """Say how many elements are beyond their tolerance, if it is not the only one."""
-    return f", {int(beyond.sum())} of {beyond.size} elements beyond" if beyond.sum() > 1 else ""
 
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:
@@ -256,10 +250,6 @@ def _share(accuracy: Accuracy) -> float:
     if accuracy.tolerance:
         return accuracy.max_abs_err / accuracy.tolerance
     return float("inf") if accuracy.max_abs_err else 0.0
-
-
-def _where(flat: int, shape: tuple[int, ...]) -> str:
-    return str([int(i) for i in np.unravel_index(flat, shape)]) if shape else "[]"
 
 
 def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:

@@ -247,8 +247,7 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
 
         def visit_var_def_(self, var: Any) -> Any:
             kind = type_of(var)
-            buffer = tensor_type(kind.shape, dtype_of(kind)) if _has_no_texels(kind) else None
-            return relax.Var(name_of(var), buffer) if buffer else var
+            return relax.Var(name_of(var), tensor_type(kind.shape, dtype_of(kind))) if _has_no_texels(kind) else var
 
         def visit_constant_(self, constant: Any) -> Any:
             kind = type_of(constant)

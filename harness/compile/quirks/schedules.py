@@ -157,29 +157,29 @@ def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
     return _fallback(func, target) if isinstance(_trial(func, target).error, ScheduleError) else None
 
 
-def fallback_if_part_is_read(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions at which a rule for reductions ends with an internal error."""
+def fallback_if(unfit: Callable[[_ReductionTrial, Any], object]) -> EditPasses:
+    """Give functions for which TVM's rules are `unfit` the generic fallback, unless they write an image: in texels."""
+
+    def schedule(func: Any, target: Any) -> Any:
+        applies = not writes_texture(func) and unfit(_trial(func, target), func)
+        return _fallback(func, target) if applies else None
+
+    return put_first(schedule)
+
+
+def reads_a_part(trial: _ReductionTrial, _func: Any) -> bool:
+    """Return whether a rule for reductions ends with an internal error."""
     from tvm.s_tir.schedule import ScheduleError
 
-    error = _trial(func, target).error
-    internal = isinstance(error, RuntimeError) and not isinstance(error, ScheduleError)
-    return _fallback(func, target) if internal and not writes_texture(func) else None  # an image takes texels
+    return isinstance(trial.error, RuntimeError) and not isinstance(trial.error, ScheduleError)
 
 
-def fallback_if_pairs_are_read(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions of which a rule for reductions asserts that they read in one place."""
-    asserts = isinstance(_trial(func, target).error, AssertionError)
-    return _fallback(func, target) if asserts and not writes_texture(func) else None  # an image takes texels
-
-
-def fallback_if_extents_change(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions that pad or cut a result of a reduction, where a rule is not right.
+def changes_extents(trial: _ReductionTrial, func: Any) -> object:
+    """Return whether a function pads or cuts a result of a reduction, where a rule is not right.
 
     That is `gpu.Reduction`; `gpu.GeneralReduction` covers it, or raises.
     """
-    trial = _trial(func, target)
-    unfit = (trial.one_each or trial.error) and _changes_extents(func) and not writes_texture(func)
-    return _fallback(func, target) if unfit else None
+    return (trial.one_each or trial.error) and _changes_extents(func)
 
 
 def _changes_extents(func: Any) -> bool:
@@ -208,26 +208,15 @@ def reduction_with_shared_tile(func: Any, target: Any) -> Any:
     return _reduction_rule(share=True).apply(func, target, False) if channels else None
 
 
-def fallback_if_inner_reduction_has_tile(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions of which `gpu.Reduction` sums rows with several results each."""
-    tiled = _trial(func, target).results != 1
-    return _fallback(func, target) if tiled and not writes_texture(func) else None  # an image takes texels
-
-
-def fallback_if_results_are_shared(func: Any, target: Any) -> Any:
-    """Return the generic fallback for functions of which a work-group sums all results in turn, in local memory.
+def shares_results(trial: _ReductionTrial, _func: Any) -> bool:
+    """Return whether a work-group sums several results in turn, and keeps them in local memory.
 
     `gpu.GeneralReduction` is made for one result of each reduction, as of a softmax. A padding behind a convolution
-    has other extents, so that work-groups share the batch alone.
+    has other extents, so that work-groups share the batch alone. TVM cuts what is shared to what a group touches.
     """
-    trial = _trial(func, target)
-    in_turn = trial.schedule and not trial.one_each and not writes_texture(func) and _shares_results(trial.schedule.mod)
-    return _fallback(func, target) if in_turn else None
-
-
-def _shares_results(mod: Any) -> bool:
-    """Return whether work-items share several results, once TVM has cut them to what a group touches."""
-    for each in passes_before(adreno_tir_passes(), "LowerOpaqueBlock") if _allocated(mod) > _ONE_EACH else ():
+    if trial.one_each or not trial.schedule or _allocated(mod := trial.schedule.mod) <= _ONE_EACH:
+        return False
+    for each in passes_before(adreno_tir_passes(), "LowerOpaqueBlock"):
         mod = each(mod)
     return _allocated(mod) > _ONE_EACH
 
@@ -341,7 +330,7 @@ QUIRKS = (
         "region; src/s_tir/schedule/primitive/compute_at.cc: Check failed",
         workaround="functions at which the rule ends with an internal error get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_part_is_read)),
+        edits=Edits(relax=fallback_if(reads_a_part)),
     ),
     Quirk(
         "reduction-of-pairs",
@@ -351,7 +340,7 @@ QUIRKS = (
         "asserts regions of one element",
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_pairs_are_read)),
+        edits=Edits(relax=fallback_if(lambda trial, _func: isinstance(trial.error, AssertionError))),
     ),
     Quirk(
         "reduction-extents",
@@ -362,7 +351,7 @@ QUIRKS = (
         "result",
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_extents_change)),
+        edits=Edits(relax=fallback_if(changes_extents)),
     ),
     Quirk(
         "reduction-epilogue-private",
@@ -393,7 +382,7 @@ QUIRKS = (
         "into that over work-items, which LowerCrossThreadReduction refuses",
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_inner_reduction_has_tile)),
+        edits=Edits(relax=fallback_if(lambda trial, _func: trial.results != 1)),
     ),
     Quirk(
         "local-memory-overflow",
@@ -403,7 +392,7 @@ QUIRKS = (
         "whatever their size",
         workaround="such functions get dlight's gpu.Fallback schedule",
         paths=("opencl", "texture", "clml"),
-        edits=Edits(relax=put_first(fallback_if_results_are_shared)),
+        edits=Edits(relax=fallback_if(shares_results)),
     ),
     Quirk(
         "texture-average-pool",

@@ -19,7 +19,7 @@ from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 
 MODE, POLICY = "coordinate_transformation_mode", "keep_aspect_ratio_policy"
-CROP = "tf_crop_and_resize"
+CROP, ALIGNED = "tf_crop_and_resize", "align_corners"
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,10 @@ def resized_axes(node: Any, view: NetworkView) -> list[ResizedAxis]:
 
 def misread_axes(node: Any, view: NetworkView) -> Iterator[ResizedAxis]:
     """Yield the axes of a Resize whose scale is not the ratio of the extents that TVM's importer takes for it."""
-    limit = 1 if _is_aligned(node) and not choice_of(node) else 1e-3
+    limit = 1 if attribute_of(node, MODE, "") == ALIGNED and not choice_of(node) else 1e-3
     for axis in resized_axes(node, view):
         if abs(axis.before * axis.scale - axis.read) >= limit:
             yield axis
-
-
-def _is_aligned(node: Any) -> bool:
-    return str(attribute_of(node, MODE, "")) == "align_corners"
 
 
 def choice_of(node: Any) -> Callable[[Any], float] | None:
@@ -105,7 +101,7 @@ def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | No
     crops = attribute_of(node, MODE, "") == CROP
     tied = mode == "nearest" and (crops or any(axis.has_ties for axis in axes))
     extents = dict(enumerate(view.shape(node.input[0]) or ())) | {axis.axis: axis.after for axis in axes}
-    single = _is_aligned(node) and axes and 1 in [extents[axis] for axis in extents if axis > 1]
+    single = attribute_of(node, MODE, "") == ALIGNED and axes and 1 in [extents[axis] for axis in extents if axis > 1]
     if not is_smoothed(node, axes) and not tied and not single and not any(misread_axes(node, view)):
         return None
     kind = getattr(view.kind(node.input[0]), "elem_type", 0)
@@ -157,7 +153,7 @@ def _places_before(node: Any, axis: ResizedAxis) -> Any:
     centres = (results + one / 2) / scale - one / 2
     if mode == "asymmetric":
         return results / scale
-    if mode == "align_corners":
+    if mode == ALIGNED:
         return results * last / last_result if last_result else results
     if mode == "pytorch_half_pixel":
         return centres if last_result else results
