@@ -37,6 +37,7 @@ python -m benchmarks.half_networks page records.jsonl >docs/data/half-precision.
 ```
 
 {right}, each number the error as a share of its tolerance. {vacuous} are right and prove nothing (`vacuous`).
+Where it says `in part`, some outputs prove nothing.
 
 {table}
 
@@ -114,6 +115,7 @@ def cell(record: Mapping[str, Any]) -> str:
     A case without a kernel in half precision is one in float32.
     """
     outcome = "vacuous" if record.get("vacuous") else str(record["outcome"])
+    outcome += " in part" if record.get("partly_vacuous") else ""
     facts = record.get("facts", {})
     halves = facts.get("half_kernels", 1) or facts.get("half_subgraphs", facts.get("subgraphs"))
     if record["precision"] != Precision.FLOAT32 and not halves:
