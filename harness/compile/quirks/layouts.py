@@ -215,8 +215,8 @@ def copy_inputs_to_images(mod: Any) -> Any:
     from tvm import relax
 
     main = mod["main"]
-    kinds = {param: type_of(param) for param in main.params}
-    images = {param: kind for param, kind in kinds.items() if "texture" in _scope(kind) and not _has_no_texels(kind)}
+    kinds = ((param, type_of(param)) for param in main.params)
+    images = {param: kind for param, kind in kinds if "texture" in _scope(kind) and not _has_no_texels(kind)}
     inputs = {
         image: relax.Var(name_of(image), tensor_type(kind.shape, dtype_of(kind), _in_buffers(kind.vdevice)))
         for image, kind in images.items()

@@ -158,7 +158,7 @@ def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
 
 
 def fallback_if(unfit: Callable[[_ReductionTrial, Any], object]) -> EditPasses:
-    """Give functions for which TVM's rules are `unfit` the generic fallback, unless they write an image: in texels."""
+    """Give functions for which TVM's rules are `unfit` the generic fallback, if they write no image of texels."""
 
     def schedule(func: Any, target: Any) -> Any:
         applies = not writes_texture(func) and unfit(_trial(func, target), func)

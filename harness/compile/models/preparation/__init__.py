@@ -23,11 +23,7 @@ from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.order import remove_unread
 from harness.compile.models.preparation.padding import write_pads, write_repeats
-from harness.compile.models.preparation.quantised import (
-    dequantise_narrow_weights,
-    quantise_zeros,
-    write_quantised_as_floats,
-)
+from harness.compile.models.preparation.quantised import dequantise_weights, quantise_zeros, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.resizing import write_resizes
 from harness.compile.models.preparation.spectra import write_spectra
@@ -44,7 +40,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_definitions,
     *_OPEN,
     write_quantised_as_floats,
-    dequantise_narrow_weights,
+    dequantise_weights,
     quantise_zeros,
     write_spectra,
     unroll,

@@ -53,7 +53,7 @@ def write_quantised_as_floats(model: Any) -> str:
     return f"wrote {text} between DequantizeLinear and QuantizeLinear" if kinds else ""
 
 
-def dequantise_narrow_weights(model: Any) -> str:
+def dequantise_weights(model: Any) -> str:
     """Compute DequantizeLinear of constants in fewer than 8 bits, two of which TVM's importer takes for one byte."""
     from onnx import TensorProto, numpy_helper
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.quantised import dequantise_narrow_weights, write_quantised_as_floats
+from harness.compile.models.preparation.quantised import dequantise_weights, write_quantised_as_floats
 
 SHAPE = (1, 4, 6, 6)
 X, OTHER = ("x", "s", "z"), ("w", "t", "u")
@@ -92,7 +92,7 @@ def test_constants_of_four_bits_are_dequantised(kind: int, block: int) -> None:
     model = network([*nodes, helper.make_node("MatMul", ["x", "d"], ["y"])], {"x": [2, 8]}, opset=21, s=scales)
     model.ir_version = 10
     model.graph.initializer.append(helper.make_tensor("w", kind, [8, 3], numbers.ravel().tolist()))
-    plain, said = changed(model, dequantise_narrow_weights)
+    plain, said = changed(model, dequantise_weights)
     assert (said, kinds(plain)) == ("dequantised 1 constant of fewer than 8 bits", ["MatMul"])
     x = values(2, 8)
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
@@ -105,4 +105,4 @@ def test_constants_of_eight_bits_stay_quantised() -> None:
         w=np.array([1, 2], np.int8),
         s=np.float32(0.5),
     )
-    assert changed(model, dequantise_narrow_weights)[1] == ""
+    assert changed(model, dequantise_weights)[1] == ""
