@@ -16,7 +16,7 @@ from harness.measure.records.record import Record
 
 BARS = " ▁▂▃▄▅▆▇█"
 BINS = 32
-LABEL = 10
+LABEL = 14
 FEWEST_FOR_P99 = 100
 """Of fewer samples the 99th percentile is the largest, and called so."""
 MEMORY = ("peak memory", "peak GPU memory", "planned memory", "library")

@@ -35,8 +35,14 @@ def test_a_right_case_is_told_in_a_dozen_lines() -> None:
 def test_a_wrong_case_has_its_reason_and_no_latency() -> None:
     text = case_summary(a_record(outcome=Outcome.WRONG_RESULT, message="off by 3", hint="do this"))
     assert "✗ wrong, wrong-result (owner: path): off by 3" in text
-    assert "hint       do this" in text
+    assert "hint           do this" in text
     assert "latency" not in text
+
+
+def test_outputs_that_prove_nothing_are_named_beside_the_others() -> None:
+    text = case_summary(a_record(partly_vacuous=["output 1 of 2 is all zero"]))
+    assert "partly vacuous being right proves nothing of some outputs: output 1 of 2 is all zero\n" in text
+    assert "state          ✓ right\n" in text
 
 
 def test_samples_that_are_all_the_same_need_no_histogram() -> None:
@@ -50,4 +56,4 @@ def test_the_99th_percentile_is_named_where_it_is_not_the_largest_sample() -> No
 
 def test_labelled_data_say_how_many_are_right() -> None:
     text = case_summary(a_record(parts=parts_of(TopOne(10, 9, 8, 9, 5))))
-    assert "top-1      9 of 10 labelled inputs right, 8 by the oracle" in text
+    assert "top-1          9 of 10 labelled inputs right, 8 by the oracle" in text
