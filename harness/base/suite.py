@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, InstanceOf, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, InstanceOf, PrivateAttr, ValidationError, field_validator
 from pydantic import Field as field
 
 from device_runner.device import ThermalLimits
@@ -100,6 +100,7 @@ class Suite(_Section):
     """URL of a store that hosts share (`harness.tools.builders.shared_store`)."""
     limits: Limits = Limits()
     steady: SteadyLimits = SteadyLimits()
+    _names: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("tolerance")
     @classmethod
@@ -125,6 +126,11 @@ class Suite(_Section):
         if twice:
             raise ValueError(f"the model name {twice[0]!r} stands twice; give one of them another name")
         return models
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the models in the suite file, where others stand in their place."""
+        return self._names
 
     def on(self, axes: Axes) -> Suite:
         """Return the suite with these paths, precisions and tunings in place of its own."""
@@ -234,9 +240,11 @@ def suite_of(file: Path, models: Sequence[Model]) -> Suite:
     own = {model_name(model): model for model in suite.models} if suite else {}
     chosen = [own.get(model, model) if isinstance(model, str) else model for model in models]
     try:
-        return Suite.model_validate({**(suite.model_dump() if suite else {"paths": DEFAULT_PATHS}), "models": chosen})
+        result = Suite.model_validate({**(suite.model_dump() if suite else {"paths": DEFAULT_PATHS}), "models": chosen})
     except ValidationError as error:
         raise UsageError(f"--model: {_message(error.errors()[-1])}", hint="name each model once") from None
+    result._names = tuple(own)
+    return result
 
 
 def load_suite(file: Path) -> Suite:

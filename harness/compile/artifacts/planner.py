@@ -265,7 +265,7 @@ class _Model:
         """Return the model of this name. Raises UsageError if there is none."""
         model = _model_of(suite, name)
         if not isinstance(model, OnnxModel):
-            return cls(model_source(name), cache / MODELS)
+            return cls(model_source(name, suite.names), cache / MODELS)
         inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
         own = (
             model.clean,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from device_runner.files import write_whole
-from device_runner.names import load, suggestion
+from device_runner.names import MOST_NAMES, load, suggestion
 from harness.base.failures import ModelError, UsageError
 from harness.base.model import SUFFIXES
 from harness.base.tool import ModelFormat, tools
@@ -224,8 +224,8 @@ MODELS = "models"
 """Folder of the cache in which models are made."""
 
 
-def model_source(name: str) -> NamedModel:
-    """Return a network of the zoo. Raises UsageError, with the nearest name, if there is none."""
+def model_source(name: str, others: Sequence[str] = ()) -> NamedModel:
+    """Return a network of the zoo. Raises UsageError, with the nearest name, also of `others`, if there is none."""
     models = named_models()
     if name in models:
         return models[name]
@@ -234,7 +234,10 @@ def model_source(name: str) -> NamedModel:
         raise UsageError(f"{name} is a folder", hint=f"name a file in it that ends in {_ENDINGS}")
     if place.is_file() or place.suffix.lower() in _EXPORTS:
         raise UsageError(f"{name} does not end in {_ENDINGS}", hint=_EXPORTS.get(place.suffix.lower(), _EXPORT))
-    hint = suggestion(name, models, otherwise=f"a file of your own ends in {_ENDINGS}, and the zoo has")
+    others = [other for other in others if other not in models]
+    suite = f"the suite has {', '.join(others[:MOST_NAMES])}, " if others else ""
+    otherwise = f"a file of your own ends in {_ENDINGS}, {suite}and the zoo has"
+    hint = suggestion(name, (*others, *models), otherwise=otherwise, choices=models)
     raise UsageError(f"there is no model {name!r}", hint=hint)
 
 

@@ -201,6 +201,8 @@ def test_the_help_of_a_command_writes_no_type_of_python() -> None:
         (["run", "--suite", "s.toml", "--device", "virtul"], "did you mean 'virtual'"),
         (["run", "--suite", "path.toml"], "there is no path 'textur': did you mean 'texture'?"),
         (["run", "--suite", "model.toml"], "there is no model 'resnet8': did you mean 'resnet18'?"),
+        (["run", "--suite", "own.toml", "--model", "face"], "there is no model 'face': did you mean 'faces'?"),
+        (["run", "--suite", "own.toml", "--model", "rings"], "the suite has faces, hands, and the zoo has mobilen"),
         (["run", "--suite", "file.toml"], "gone.onnx does not exist"),
         (["run", "--suite", "bad.toml"], "bad.toml:1: unknown key 'model'"),
         (["show"], "there are no records in records.jsonl: `adreno-bench run` makes some"),
@@ -214,6 +216,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
         "s.toml": 'models = ["tiny"]\npaths = ["opencl"]\n',
         "path.toml": 'models = ["tiny"]\npaths = ["textur"]\n',
         "model.toml": 'models = ["resnet8"]\npaths = ["opencl"]\n',
+        "own.toml": 'models = ["tiny", { onnx = "f.onnx", name = "faces" }, "hands.onnx"]\npaths = ["opencl"]\n',
         "file.toml": 'models = ["gone.onnx"]\npaths = ["opencl"]\n',
         "bad.toml": 'model = ["tiny"]\npaths = ["opencl"]\n',
     }
