@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,12 @@ import pytest
 
 from harness.cli import every_command
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = Path(__file__).resolve().parents[4] / "pyproject.toml"
 HEAVY = (
     *("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic"),
     *("fsspec", "distributed", "duckdb", "pyarrow"),
@@ -49,6 +56,22 @@ def test_help_imports_the_command_that_is_called_and_no_other(called: str) -> No
     assert not loaded & ({*HEAVY} - needed_by_typer)
     if not called:
         assert rows == [command.name for command in every_command()]
+
+
+@pytest.mark.parametrize("loading", ["harness.cli", "typer", "typer._click.core", "harness.base.tool"])
+def test_ctrl_c_while_modules_are_loaded_ends_quietly(loading: str) -> None:
+    module, _, function = tomllib.loads(PROJECT.read_text())["project"]["scripts"]["adreno-bench"].partition(":")
+    finder = f"""
+import os, signal, sys
+class Finder:
+    def find_spec(name, *_):
+        if name == {loading!r}: os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+from {module} import {function}
+{function}()
+"""
+    done = subprocess.run([sys.executable, "-c", finder, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
 
 
 def test_a_press_of_tab_loads_neither_tvm_nor_adb_and_says_nothing_else(tmp_path: Path) -> None:
