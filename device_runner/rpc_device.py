@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity, PushResult, Rung, Toggles
-from device_runner.failures import (
-    DeviceCrash,
-    DeviceFull,
-    Failure,
-    KernelBuildFailure,
-    ProgramFailure,
-)
+from device_runner.failures import DeviceCrash, DeviceFull, Failure, KernelBuildFailure, ProgramFailure
 from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.session.identification import Description, describe

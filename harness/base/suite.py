@@ -152,11 +152,7 @@ class Suite(_Section):
         return [
             cases
             for suite in (self, everywhere)
-            for cases in (
-                suite.cases,
-                suite._cases(suite.precisions, tunings),
-                suite._cases(list(Precision), tunings),
-            )
+            for cases in (suite.cases, suite._cases(suite.precisions, tunings), suite._cases(list(Precision), tunings))
         ]
 
     def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:

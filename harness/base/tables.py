@@ -118,12 +118,7 @@ def _folded_line(line: str, width: int) -> list[str]:
 
 def _words(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        text,
-        width,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
     ) or [""]
 
 

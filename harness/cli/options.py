@@ -223,8 +223,7 @@ class CaseOptions(SuiteOptions):
         workaround_option("--with-quirk", metavar="QUIRK", help=WITH_QUIRK_HELP, autocompletion=completion.quirks),
     ] = None
     schedules: Annotated[
-        Path | None,
-        seldom_option(metavar="FILE", help=SCHEDULES_HELP, show_default="the suite's, if it names one"),
+        Path | None, seldom_option(metavar="FILE", help=SCHEDULES_HELP, show_default="the suite's, if it names one")
     ] = None
 
     @property

@@ -147,10 +147,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     reused = len({record.artifact for record in done if record.reused})
     sent = [record.sent_bytes for record in done if record.sent_bytes]
     pushed = f"{len(sent)} file{'s' * (len(sent) > 1)}, {size(sum(sent))}" if sent else "nothing"
-    lines = [
-        "",
-        f"built {built or 'nothing'}, took {reused} from the store; pushed {pushed}; records are in {records}",
-    ]
+    lines = ["", f"built {built or 'nothing'}, took {reused} from the store; pushed {pushed}; records are in {records}"]
     changed = {record.model: record.model_changes for record in done if record.model_changes}
     lines += [f"{model} was prepared: {'; '.join(changes)}" for model, changes in changed.items()]
     lines += [f"{record.case}: {proof}" for record in done if (proof := _tuned(record))]

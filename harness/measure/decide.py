@@ -7,16 +7,7 @@ from dataclasses import dataclass
 
 from harness.base.failures import MisreadOperator
 from harness.base.outcome import Outcome, Owner
-from harness.measure.facts import (
-    Accuracy,
-    Facts,
-    HalfRange,
-    Latency,
-    Objection,
-    Proof,
-    ScheduleEffect,
-    WitnessReport,
-)
+from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Objection, Proof, ScheduleEffect, WitnessReport
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"

@@ -76,9 +76,7 @@ def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answer
     """Compare a witness's answers with the truth, and a path's answer with those."""
     theirs, allowed = load_arrays(witness.folder / OUTPUTS), (truth.relative_tolerance, truth.rounding)
     return WitnessReport(
-        witness.judge,
-        with_judge=truth.judge(theirs).right,
-        with_path=compare_answers(outputs, theirs, *allowed).right,
+        witness.judge, with_judge=truth.judge(theirs).right, with_path=compare_answers(outputs, theirs, *allowed).right
     )
 
 

@@ -219,12 +219,7 @@ def make_ready(paths: Collection[str], cache: Path) -> None:
 
 @contextlib.contextmanager
 def open_workbench(
-    request: Request,
-    name: str,
-    progress: Progress,
-    *,
-    timed: bool = True,
-    allowed: frozenset[Permission] = frozenset(),
+    request: Request, name: str, progress: Progress, *, timed: bool = True, allowed: frozenset[Permission] = frozenset()
 ) -> Iterator[Workbench]:
     """Hold the device of this name and plan the request for it; all is undone when the context ends.
 

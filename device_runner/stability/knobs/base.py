@@ -66,11 +66,7 @@ class Knob(ABC):
 
 
 _TLS_SERVICE = "._adb-tls-connect."
-ROOT_SHELLS = {
-    "adbd": ("sh", "-c"),
-    "su": ("su", "-c"),
-    "su-root": ("su", "root", "sh", "-c"),
-}
+ROOT_SHELLS = {"adbd": ("sh", "-c"), "su": ("su", "-c"), "su-root": ("su", "root", "sh", "-c")}
 """`adb root`; Magisk; userdebug builds."""
 
 
@@ -87,12 +83,7 @@ def probe(transport: Transport, *, system: str = "", wired: bool | None = None) 
     """Ask a phone. `wired` overrides what its serial says of how adb reaches it. Raises `DeviceFailure`."""
     answers = run_batch(
         transport,
-        {
-            "adbd": "id -u",
-            "su": "su -c 'id -u'",
-            "su-root": "su root id -u",
-            "product": "getprop ro.product.device",
-        },
+        {"adbd": "id -u", "su": "su -c 'id -u'", "su-root": "su root id -u", "product": "getprop ro.product.device"},
     )
     root = next((shell for name, shell in ROOT_SHELLS.items() if answers[name].text.strip() == "0"), ())
     network = over_network(transport.name) if wired is None else not wired

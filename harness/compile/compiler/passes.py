@@ -21,11 +21,7 @@ def adreno_relax_passes(target: Any) -> Passes:
     from tvm.relax.backend import adreno
 
     with target:
-        return [
-            *adreno.legalize_passes(target),
-            *adreno.dataflow_lower_passes(target),
-            *adreno.finalize_passes(target),
-        ]
+        return [*adreno.legalize_passes(target), *adreno.dataflow_lower_passes(target), *adreno.finalize_passes(target)]
 
 
 def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:

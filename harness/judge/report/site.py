@@ -185,12 +185,7 @@ def _make_room(html: Path) -> None:
 
 
 def write_site(
-    history: History,
-    folder: Path,
-    graphs: str,
-    results: Path | None = None,
-    docs: str = "",
-    step: Step = no_step,
+    history: History, folder: Path, graphs: str, results: Path | None = None, docs: str = "", step: Step = no_step
 ) -> int:
     """Write all pages and return how many. `graphs` is the name of asv's own page, `docs` the address of the docs.
 

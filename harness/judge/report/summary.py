@@ -27,12 +27,7 @@ from harness.judge.report import words
 MOST_ROWS = 200
 
 
-def lines(
-    history: History,
-    *,
-    markdown: bool,
-    sections: Sequence[HistorySection] = (),
-) -> Iterator[str]:
+def lines(history: History, *, markdown: bool, sections: Sequence[HistorySection] = ()) -> Iterator[str]:
     """Yield the report, line by line."""
     if not history.series:
         yield "Nothing was measured."

@@ -126,11 +126,7 @@ def compare(
 
 
 def compare_summaries(
-    base: Summary,
-    head: Summary,
-    rules: Rules = RULES,
-    noise: Noise | None = None,
-    days: tuple[int, int] | None = None,
+    base: Summary, head: Summary, rules: Rules = RULES, noise: Noise | None = None, days: tuple[int, int] | None = None
 ) -> Change:
     """Compare sessions that are already summarised.
 

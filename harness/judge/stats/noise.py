@@ -14,11 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from harness.judge.stats.session import (
-    DAY_DF,
-    DAY_SD,
-    Noise,
-)
+from harness.judge.stats.session import DAY_DF, DAY_SD, Noise
 
 FEWEST_SESSIONS = 4
 """Fewest sessions of a noise profile."""

@@ -10,13 +10,7 @@ from typing import Any, ClassVar
 from harness.base.failures import InvalidKernel
 from harness.compile.compiler.compat import clml_symbols, root_operator
 from harness.compile.compiler.pass_runner import run_passes
-from harness.compile.compiler.passes import (
-    Passes,
-    adreno_relax_passes,
-    clml_offload_passes,
-    insert_before,
-    own_pass,
-)
+from harness.compile.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, own_pass
 from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import BuiltModule, PathFacts, Workaround, edit_relax
 from harness.compile.paths.clml.codegen import register
