@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from device_runner.files import what_else
 from harness.base.failures import ModelError
-from harness.compile.models.outline import check, inner_graphs
+from harness.base.tables import counted
+from harness.compile.models.outline import all_graphs, check, inner_graphs
 from harness.compile.models.preparation.order import sort_operators
 
 LARGEST_FILE_BYTES = (1 << 31) - 1
@@ -23,6 +24,8 @@ LARGEST_FILE_BYTES = (1 << 31) - 1
 LARGEST_MODEL_BYTES = LARGEST_FILE_BYTES
 """Largest model with its external data: the compiler reads it as one file."""
 
+MOST_DENSE_BYTES = 1 << 28
+"""Most bytes of a network's sparse tensors once they are dense: a file of 1 kB may claim any number."""
 MOST_NODES = 200_000
 """Ten times those of the largest language models."""
 DEEPEST_CALLS = 100
@@ -31,11 +34,12 @@ _GET_AGAIN = "get the file again"
 
 
 def load(file: Path) -> Any:
-    """Return the network, whole and checked, with its external data brought in. Raises `ModelError`."""
+    """Return the network, whole, checked and dense, with its external data brought in. Raises `ModelError`."""
     model = parse(file)
     bring_in_external_data(model, file)
     sort_operators(model)  # as onnxruntime does: some exporters leave them in disorder
     check(file, model)
+    write_dense(model, file)
     return model
 
 
@@ -126,6 +130,36 @@ def bring_in_external_data(model: Any, file: Path) -> int:
         tensor.data_location = tensor.DEFAULT
         del tensor.external_data[:]
     return len(external)
+
+
+def write_dense(model: Any, file: Path) -> str:
+    """Write sparse weights and constants, which TVM's importer lacks, as dense ones. Raises `ModelError`."""
+    from onnx import helper
+
+    graphs = list(all_graphs(model.graph))
+    attributes = [each for graph in graphs for node in graph.node for each in node.attribute]
+    attributes = [each for each in attributes if each.HasField("sparse_tensor")]
+    tensors = [*(each for graph in graphs for each in graph.sparse_initializer), *(a.sparse_tensor for a in attributes)]
+    if (size := sum(8 * math.prod(each.dims) for each in tensors)) > MOST_DENSE_BYTES:
+        problem = f"{file}: its sparse tensors take {size / 1e6:.0f} MB once they are dense"
+        raise ModelError(problem, hint=f"export dense ones, or fewer than {MOST_DENSE_BYTES / 1e6:.0f} MB")
+    for graph in graphs:
+        graph.initializer.extend(map(_dense, graph.sparse_initializer))
+        del graph.sparse_initializer[:]
+    for attribute in attributes:
+        attribute.CopyFrom(helper.make_attribute("value", _dense(attribute.sparse_tensor)))
+    return f"wrote {counted(len(tensors), 'sparse tensor')} as dense" if tensors else ""
+
+
+def _dense(sparse: Any) -> Any:
+    """Return a tensor whose elements are 0 but for values at places: counted through, or a row of indices for each."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    values, places = map(numpy_helper.to_array, (sparse.values, sparse.indices))
+    array = np.zeros(tuple(sparse.dims), values.dtype)
+    array[tuple(places.T) if places.ndim > 1 else np.unravel_index(places, array.shape)] = values
+    return numpy_helper.from_array(array, sparse.values.name)
 
 
 def require_numbers(model: Any, file: Path) -> None:
@@ -270,6 +304,8 @@ def _graph_tensors(graph: Any) -> Iterator[Any]:
 def _node_tensors(nodes: Any) -> Iterator[Any]:
     for node in nodes:
         for attribute in node.attribute:
+            sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
             yield from [*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors]
+            yield from (tensor for each in sparse for tensor in (each.values, each.indices))
         for inner in inner_graphs(node):
             yield from _graph_tensors(inner)

@@ -147,7 +147,7 @@ def tensor_types(model: Any) -> dict[str, Any]:
         graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         graph = small_model.graph
-    graphs = list(_all_graphs(graph))
+    graphs = list(all_graphs(graph))
     values = (value for each in graphs for value in (*each.value_info, *each.output, *each.input))
     small = {
         tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
@@ -157,10 +157,10 @@ def tensor_types(model: Any) -> dict[str, Any]:
     return {value.name: value.type.tensor_type for value in values} | small
 
 
-def _all_graphs(graph: Any) -> Iterator[Any]:
+def all_graphs(graph: Any) -> Iterator[Any]:
     """Yield the graphs inside the nodes of a graph, and then the graph."""
     for inner in (inner for node in graph.node for inner in inner_graphs(node)):
-        yield from _all_graphs(inner)
+        yield from all_graphs(inner)
     yield graph
 
 
@@ -250,8 +250,8 @@ def _remedy(kind: str) -> str:
         return f"{kind} is unrolled where its length is known: fix the length with --shape"
     if kind in ("Loop", "Scan"):
         return (
-            f"{kind} is unrolled where the number of its rounds is known: fix lengths with --shape, and what its "
-            "condition reads with --fix"
+            f"{kind} is unrolled where the number of its rounds is known, and not 0 if they are stacked: fix lengths "
+            "with --shape, and what its condition reads with --fix"
         )
     if kind in ("DFT", "STFT"):
         return f"{kind} is written as a product in float32 where its length and window are constants"

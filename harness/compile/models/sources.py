@@ -29,7 +29,7 @@ from harness.compile.models.input_files import load_inputs
 from harness.compile.models.limited_fork import run_limited
 from harness.compile.models.named import NamedModel, named_models
 from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
-from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers
+from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers, write_dense
 from harness.compile.models.outline import check, double_operators
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.opset import widen_bfloats
@@ -207,6 +207,7 @@ def read_and_prepare(
     changes += [f"brought in {external} tensors from other files"] if external else []
     changes += [order] if clean and (order := sort_operators(model)) else []
     check(file, model)
+    changes += [dense] if (dense := write_dense(model, source)) else []
     changes += [widened] if clean and (widened := widen_bfloats(model)) else []
     fixed_inputs = fix_inputs(model, fixes or {}, shapes)
     changes += [f"fixed {each.spec.name} = {each.number:.17g}" for each in fixed_inputs]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from small_networks import answers
 
 from harness.base.failures import ModelError
 from harness.compile.models.onnx_inputs import input_specs, require_tensors
@@ -235,6 +236,64 @@ def test_a_weight_that_lies_about_its_shape_costs_no_memory(tmp_path: Path, dims
     model.graph.initializer[0].dims[:] = dims
     with pytest.raises(ModelError, match=said):
         load(saved(tmp_path, model))
+
+
+def sparse(name: str, dense: Any, *, counted_through: bool = False) -> Any:
+    places = np.argwhere(dense)
+    elements = numpy_helper.from_array(dense[tuple(places.T)], name)
+    rows = np.ravel_multi_index(tuple(places.T), dense.shape) if counted_through else places
+    return helper.make_sparse_tensor(elements, numpy_helper.from_array(rows.astype(np.int64), f"{name}_i"), dense.shape)
+
+
+def sparse_model(weight: Any, constant: Any, branch: Any) -> Any:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+    out = helper.make_empty_tensor_value_info
+    own = helper.make_graph([helper.make_node("Mul", ["b", "k"], ["p"])], "own", [], [out("p")])
+    own.sparse_initializer.append(branch)
+    other = helper.make_graph([helper.make_node("Neg", ["b"], ["q"])], "other", [], [out("q")])
+    nodes = [
+        helper.make_node("Constant", [], ["c"], sparse_value=constant),
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("MatMul", ["a", "c"], ["b"]),
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["any"], to=TensorProto.BOOL),
+        helper.make_node("If", ["any"], ["y"], then_branch=own, else_branch=other),
+    ]
+    graph = helper.make_graph(nodes, "sparse", ends[:1], ends[1:], sparse_initializer=[weight])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_sparse_weights_and_constants_are_dense_in_what_is_compiled(tmp_path: Path, clean: bool) -> None:
+    dense = np.random.default_rng(0).standard_normal((3, 6)).astype(np.float32)
+    dense[np.abs(dense) < 0.8] = 0
+    tensors = sparse("w", dense, counted_through=True), sparse("c_v", dense.T), sparse("k", dense[:2, :3])
+    model = sparse_model(*tensors)
+    source = OnnxFile("net", saved(tmp_path, model), clean=clean)
+    assert "wrote 3 sparse tensors as dense" in source.changes(tmp_path)
+    made = onnx.load(source.onnx_file(tmp_path))
+    assert "sparse" not in str(made.graph).replace(made.graph.name, "")
+    for x in ({"x": np.ones((2, 3), np.float32)}, {"x": np.zeros((2, 3), np.float32)}):
+        np.testing.assert_allclose(answers(made, x)[0], answers(model, x)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_sparse_tensor_that_claims_more_than_it_holds_is_refused(tmp_path: Path, place: int) -> None:
+    dense = np.eye(3, dtype=np.float32)
+    tensors = sparse("w", dense), sparse("c_v", dense), sparse("k", dense)
+    tensors[place].dims[:] = [1 << 20, 1 << 20]
+    with pytest.raises(
+        ModelError,
+        match="its sparse tensors take 8796093 MB once they are dense: export dense ones, or fewer than 268 MB",
+    ):
+        OnnxFile("net", saved(tmp_path, sparse_model(*tensors))).onnx_file(tmp_path)
+    tensors[place].dims[:] = [3, 2]
+    with pytest.raises(ModelError):
+        OnnxFile("net", saved(tmp_path, sparse_model(*tensors))).onnx_file(tmp_path)
+    tensors[place].dims[:] = [3, 3]
+    tensors[place].values.ClearField("raw_data")
+    with pytest.raises(ModelError, match="takes 12 bytes, and the file holds 0"):
+        OnnxFile("net", saved(tmp_path, sparse_model(*tensors))).onnx_file(tmp_path)
 
 
 def test_a_cycle_and_a_name_that_is_there_twice_are_refused(tmp_path: Path) -> None:
