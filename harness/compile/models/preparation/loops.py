@@ -47,9 +47,9 @@ def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
 
     def rounds_of(node: Any) -> list[Any] | None:
         body = _Body(model, node, writer)
-        count = _rounds_of_loop(model, node, body) if node.op_type == "Loop" else _rounds_of_scan(node, view)
-        if not count:
-            return None
+        count = _rounds_of_loop(model, node, body) if node.op_type == "Loop" else _rounds_of_scan(node, view) or None
+        if count is None or (not count and any(map(view.is_read, filter(None, node.output[len(node.input) - 2 :])))):
+            return None  # or without a round, whose stacks have no elements
         rounds[node.op_type] += count
         _require_few(node, count, body)
         (_write_loop if node.op_type == "Loop" else _write_scan)(node, count, body)

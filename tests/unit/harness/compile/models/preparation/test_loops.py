@@ -64,6 +64,17 @@ def test_a_loop_ends_where_its_condition_or_its_number_of_rounds_says(ends: tupl
     assert f"unrolled 1 Loop into {rounds} round{'s' if rounds > 1 else ''}" in said
 
 
+@pytest.mark.parametrize("ends", [("none", ""), ("none", "yes"), ("", "no"), ("rounds", "no")])
+def test_a_loop_without_rounds_leaves_what_it_starts_with(ends: tuple[str, str]) -> None:
+    model = counted_loop(*ends)
+    model.graph.initializer.extend([numpy_helper.from_array(np.array(0), "none")])
+    model.graph.initializer.extend([numpy_helper.from_array(np.array(False), "no")])
+    stacked, said = changed(model, unroll_loops)  # a stack of nothing is an output, which no device has
+    assert (kinds(stacked), said) == (["Loop"], "")
+    del model.graph.output[1]
+    assert "unrolled 1 Loop into 0 rounds" in require_same(model, values(2, 3))
+
+
 def test_a_condition_may_rest_on_what_rounds_before_computed_of_constants() -> None:
     nodes = [
         helper.make_node("Mul", ["half", "factor"], ["next_half"]),
