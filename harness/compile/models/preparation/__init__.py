@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.compile.models.preparation.axes import count_axes_from_zero
+from harness.compile.models.preparation.axes import count_axes_from_zero, count_parts_from_zero
 from harness.compile.models.preparation.branches import lift_branches, take_constant_branches
 from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
 from harness.compile.models.preparation.constants import fold_constants, write_constants
@@ -54,6 +54,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     leave_out_empties,
     write_resizes,
     count_axes_from_zero,
+    count_parts_from_zero,
     write_exponents_as_floats,
     write_casts,
     write_integers_as_floats,

@@ -1,11 +1,14 @@
-"""Axes counted from the first: on the texture and CLML paths TVM dies of `Squeeze(axes=[-1])`."""
+"""Axes counted from the first: on the texture and CLML paths TVM dies of `Squeeze(axes=[-1])`.
+
+Places in what is split likewise: TVM's importer knows no last part of a `SplitToSequence`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import attribute_of, constants, operand, tensor_types
+from harness.compile.models.outline import NetworkView, attribute_of, constants, operand, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
 
 REDUCTIONS = tuple(
@@ -27,6 +30,31 @@ def count_axes_from_zero(model: Any) -> str:
         if kind is not None and kind.HasField("shape"):
             count += _count_from_zero(node, len(kind.shape.dim), values, writer)
     return f"counted the axes of {counted(count, 'operator')} from 0" if count else ""
+
+
+def count_parts_from_zero(model: Any) -> str:
+    """Write negative places of SequenceAt from 0, where it is known into how many parts a tensor is split."""
+    import numpy as np
+
+    view, write, count = NetworkView(model), NodeWriter(model, "place"), 0
+    splits = {node.output[0]: node for node in model.graph.node if is_onnx(node, "SplitToSequence")}
+    for node in model.graph.node:
+        if is_onnx(node, "SequenceAt") and (split := splits.get(node.input[0])):
+            place, parts = view.constant(node, 1), _parts(split, view)
+            if place is not None and parts and place.item() < 0:
+                node.input[1] = write.constant(np.array(place.item() + parts))
+                count += 1
+    return f"counted {counted(count, 'place of a SequenceAt', 'places of SequenceAt')} from 0" if count else ""
+
+
+def _parts(split: Any, view: NetworkView) -> int:
+    """Return into how many parts a SplitToSequence splits; 0 if that is not known."""
+    lengths, shape = view.constant(split, 1), view.shape(split.input[0])
+    if lengths is not None and lengths.ndim:
+        return int(lengths.size)
+    if shape is None or (operand(split, 1) and lengths is None):
+        return 0
+    return int(-(-shape[attribute_of(split, "axis", 0)] // (1 if lengths is None else lengths.item())))
 
 
 def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeWriter) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.base.tables import counted
@@ -60,8 +60,8 @@ def lift_branches(model: Any) -> str:
     but the last operator of both branches as well, outside of its If, around which it fuses nothing.
     """
     names = list[str]()
-    while lifted := _lift_once(model):  # an If inside a branch is lifted next
-        names += [node_name(node) for node in lifted if not chosen_if(node)]
+    while lifted := [*_lift_once(model), *_read_both(model)]:  # an If inside a branch is lifted next
+        names += [node_name(node) for node in lifted if node.op_type == "If" and not chosen_if(node)]
         remove_identities(model)
         fold(model)
         take_constant_branches(model)
@@ -84,8 +84,7 @@ def _lift_once(model: Any) -> list[Any]:
             condition = write.add("Reshape", condition, write.integers())
         for output, then, otherwise in zip(node.output, thens, elses, strict=True):
             if output and view.shape(output) is None:
-                ends = {"then_branch": _end(then, write), "else_branch": _end(otherwise, write)}
-                write.add("If", condition, output=output, doc_string=mark, **ends)
+                _write_choice(condition, (then, otherwise), output, mark, write)
             elif output:
                 write.add("Where", condition, then, otherwise, output=output, doc_string=mark)
         return write.take()
@@ -93,12 +92,33 @@ def _lift_once(model: Any) -> list[Any]:
     return replace_nodes(model.graph, choices, "If")
 
 
-def _end(name: str, write: NodeWriter) -> Any:
-    """Return a branch that takes a tensor from the network around it."""
+def _write_choice(condition: str, names: Sequence[str], output: str, mark: str, write: NodeWriter) -> None:
+    """Write an If whose branches take what they give from the network around it."""
     from onnx import helper
 
-    node = helper.make_node("Identity", [name], [write.name()])
-    return helper.make_graph([node], "end", [], [helper.make_empty_tensor_value_info(node.output[0])])
+    nodes = [helper.make_node("Identity", [name], [write.name()]) for name in names]
+    ends = [helper.make_empty_tensor_value_info(node.output[0]) for node in nodes]
+    graphs = [helper.make_graph([node], "end", [], [end]) for node, end in zip(nodes, ends, strict=True)]
+    write.add("If", condition, output=output, doc_string=mark, then_branch=graphs[0], else_branch=graphs[1])
+
+
+def _read_both(model: Any) -> list[Any]:
+    """Choose between what is read of two sequences, not between the sequences: TVM's importer cannot index a choice."""
+    from onnx import helper
+
+    write = NodeWriter(model, "either")
+    choices = {node.output[0]: node for node in model.graph.node if node.op_type == "If" and chosen_if(node)}
+
+    def choice_of(node: Any) -> list[Any] | None:
+        if not (choice := choices.get(node.input[0])):
+            return None
+        branches = [attribute_of(choice, f"{word}_branch", None) for word in WORDS]
+        others = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        names = [write.add(node.op_type, each.node[0].input[0], *node.input[1:], **others) for each in branches]
+        _write_choice(choice.input[0], names, node.output[0], choice.doc_string, write)
+        return write.take()
+
+    return replace_nodes(model.graph, choice_of, "SequenceAt", "ConcatFromSequence")
 
 
 def chosen_if(node: Any) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from small_networks import answers, changed, network, values
 
 from harness.compile.models.outline import attribute_of
-from harness.compile.models.preparation.axes import REDUCTIONS, count_axes_from_zero
+from harness.compile.models.preparation.axes import REDUCTIONS, count_axes_from_zero, count_parts_from_zero
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,28 @@ def test_axes_of_an_unknown_rank_or_that_are_computed_stay() -> None:
     model = network(nodes, {"x": [2, 3, 1]}, axes=np.array([-1]))
     model.graph.input.append(helper.make_tensor_value_info("shape", 7, ["n"]))
     assert changed(model, count_axes_from_zero)[1] == ""
+
+
+@pytest.mark.parametrize(("parts", "axis"), [(np.array(3), -1), (np.array([3, 5]), 1), (None, 1)])
+def test_a_place_in_what_is_split_is_counted_from_the_first_part(parts: Any, axis: int) -> None:
+    operands, weights = (["x"], {}) if parts is None else (["x", "parts"], {"parts": parts})
+    split = helper.make_node("SplitToSequence", operands, ["s"], axis=axis)
+    model = network(
+        [split, helper.make_node("SequenceAt", ["s", "last"], ["y"])], {"x": [2, 8]}, last=np.array(-1), **weights
+    )
+    plain, said = changed(model, count_parts_from_zero)
+    assert said == "counted 1 place of a SequenceAt from 0"
+    (place,) = (
+        numpy_helper.to_array(each) for each in plain.graph.initializer if each.name == plain.graph.node[1].input[1]
+    )
+    assert place == {-1: 2, 1: 1 if operands[1:] else 7}[axis]
+    x = values(2, 8)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+    assert changed(plain, count_parts_from_zero)[1] == ""
+
+
+def test_a_place_in_what_is_split_by_an_input_stays() -> None:
+    split = helper.make_node("SplitToSequence", ["x", "parts"], ["s"])
+    model = network([split, helper.make_node("SequenceAt", ["s", "last"], ["y"])], {"x": [2, 8]}, last=np.array(-1))
+    model.graph.input.append(helper.make_tensor_value_info("parts", 7, []))
+    assert changed(model, count_parts_from_zero)[1] == ""

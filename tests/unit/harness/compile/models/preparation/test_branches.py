@@ -75,6 +75,41 @@ def test_a_branch_in_a_branch_and_a_shape_that_one_reveals() -> None:
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+@pytest.mark.parametrize("reader", ["SequenceAt", "ConcatFromSequence"])
+@pytest.mark.parametrize("positive", [True, False])
+def test_what_reads_a_sequence_that_an_if_chooses_reads_both(reader: str, positive: bool) -> None:
+    read = {"SequenceAt": (["s", "last"], {}), "ConcatFromSequence": (["s"], {"axis": 1})}
+    names, attributes = read[reader]
+    split = {"SequenceAt": "halves", "ConcatFromSequence": "quarters"}[reader]  # sequences of several lengths, joined
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Greater", ["most", "zero"], ["yes"]),
+        choice(
+            "yes",
+            branch([helper.make_node("SplitToSequence", ["x", "halves"], ["t"], axis=1)], "t"),
+            branch(
+                [
+                    helper.make_node("Neg", ["x"], ["n"]),
+                    helper.make_node("SplitToSequence", ["n", split], ["e"], axis=1),
+                ],
+                "e",
+            ),
+            "s",
+        ),
+        helper.make_node(reader, names, ["y"], name="reader", **attributes),
+    ]
+    weights = {"zero": np.float32(0), "halves": np.array(4), "quarters": np.array(2), "last": np.array(-1)}
+    model = network(nodes, {"x": [2, 8]}, **weights)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4 if reader == "SequenceAt" else 8])
+    model.graph.output[0].CopyFrom(y)
+    plain, said = changed(model, prepare)
+    assert kinds(plain).count(reader) == 2
+    assert kinds(plain)[-1] == "Where"
+    assert "computed both branches of 1 If, of which one branch is judged: s (" in said[0]
+    x = np.abs(values(2, 8)) * (1 if positive else -1)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_a_branch_may_end_in_what_stands_outside_or_in_its_own_weight() -> None:
     weight = helper.make_tensor("c", TensorProto.FLOAT, [3], [1, 2, 3])
     then = branch([], "c", "x")
