@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from harness.compile.models.outline import NetworkView, attribute_of, copy_of, static_shape, tensor_types
+from harness.compile.models.outline import NetworkView, attribute_of, copy_of, kind_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
@@ -34,7 +34,7 @@ def write_definitions(model: Any) -> str:
         if node.op_type == "ReduceMax" and node.output[0].startswith("BiasRowMax"):
             # Of a row of -inf, as of a query that sees no key, TVM's maximum is the lowest finite number.
             node.op_type = "ReduceLogSumExp"
-    kinds += Counter(node.op_type for node in write_norms(model, *NORMS))
+    kinds += Counter(node.op_type for node in [*_write_norms(model), *_write_scalers(model)])
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
 
@@ -110,8 +110,23 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
         write.add("Div", data, divisor, output=node.output[0])
         return write.take()
 
-    def reduced(reduction: str, data: str, axes: Sequence[int]) -> str:
-        attributes: dict[str, Any] = {} if newer else {"axes": axes}
-        return write.add(reduction, data, *[write.integers(*axes)] * newer, **attributes)
+    return replace_nodes(model.graph, divided, "LpNormalization")
 
-    return replace_nodes(model.graph, divided, *operators)
+
+def _write_scalers(model: Any) -> list[Any]:
+    """Write how sklearn's networks scale their inputs, by an operator of another domain; returns those that went."""
+    import numpy as np
+    from onnx import TensorProto
+
+    write = NodeWriter(model, "scaled")
+
+    def scaled(node: Any) -> list[Any] | None:
+        numbers = [attribute_of(node, name, None) for name in ("offset", "scale")]
+        if kind_of(node) != "ai.onnx.ml.Scaler" or None in numbers:
+            return None
+        names = [write.constant(np.array(each, np.float32)) for each in numbers]
+        moved = write.add("Sub", write.add("Cast", node.input[0], to=TensorProto.FLOAT), names[0])
+        write.add("Mul", moved, names[1], output=node.output[0])
+        return write.take()
+
+    return replace_nodes(model.graph, scaled)

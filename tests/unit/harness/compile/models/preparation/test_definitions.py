@@ -40,6 +40,23 @@ def test_an_operator_is_written_as_onnx_defines_it(kind: str) -> None:
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.INT64])
+@pytest.mark.parametrize(
+    "attributes", [{"offset": [0.5, 1, -2], "scale": [2.0, 0.3, 1]}, {"offset": [0.5], "scale": [0.1]}]
+)
+def test_a_scaler_of_sklearn_is_a_difference_and_a_product(attributes: dict[str, Any], dtype: int) -> None:
+    scaler = helper.make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", **attributes)
+    model = network([scaler, helper.make_node("Neg", ["s"], ["y"])], {"x": (2, 3)}, dtype=dtype)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    model.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, (2, 3)))
+    plain, said = changed(model, write_definitions)
+    assert kinds(plain) == ["Cast", "Sub", "Mul", "Neg"]
+    assert said == "wrote 1 Scaler as ONNX defines them"
+    assert not changed(plain, write_definitions)[1]
+    x = (4 * values(2, 3)).astype(helper.tensor_dtype_to_np_dtype(dtype))
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_an_attention_is_written_as_onnx_defines_it() -> None:
     model = network([helper.make_node("Attention", ["x", "x", "x"], ["y"], is_causal=1)], {"x": (1, 2, 5, 4)}, opset=23)
     plain, _ = changed(model, write_definitions)
