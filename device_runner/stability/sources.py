@@ -15,14 +15,8 @@ if TYPE_CHECKING:
     from device_runner.transport.base import Transport
 
 GPU_NODES = (
-    "temp",
-    "thermal_pwrlevel",
-    "max_clock_mhz",
-    "gpuclk",
-    "gpu_busy_percentage",
-    "gpu_available_frequencies",
-    "gpu_clock_stats",
-    "reset_count",
+    *("temp", "thermal_pwrlevel", "max_clock_mhz", "gpuclk", "gpu_busy_percentage"),
+    *("gpu_available_frequencies", "gpu_clock_stats", "reset_count"),
 )
 BOOT = "boot_id"
 """The name under which every look says which boot of the phone it was made in."""

@@ -83,15 +83,8 @@ class CompileOutOfMemory(CompileFailure):
 
 
 _REVIVED: tuple[type[Failure], ...] = (
-    CompileFailure,
-    CompileOutOfMemory,
-    CompilerCrash,
-    CompileTimeout,
-    InputRefused,
-    MisreadOperator,
-    ModelError,
-    NoOutsideAnswer,
-    OracleNotFinite,
+    *(CompileFailure, CompileOutOfMemory, CompilerCrash, CompileTimeout, InputRefused, MisreadOperator),
+    *(ModelError, NoOutsideAnswer, OracleNotFinite),
 )
 
 

@@ -17,14 +17,8 @@ from device_runner.transport.base import Transport
 
 LINK_TIMEOUT_S = 10.0
 SEARCHED = (
-    "/lib/aarch64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-    "/usr/local/lib",
-    "/usr/local/lib/aarch64-linux-gnu",
+    *("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"),
+    *("/usr/local/lib", "/usr/local/lib/aarch64-linux-gnu"),
 )
 """Folders that a board's loader searches; its cache may name more. Android has none of them."""
 

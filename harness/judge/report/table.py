@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 
 
 COLUMNS = (
-    "model",
-    "path",
-    "precision",
-    "tuning",
-    "outcome",
-    "wall ms",
-    "± % within",
-    "n",
-    "device ms",
-    "error / tolerance",
-    "library",
+    *("model", "path", "precision", "tuning", "outcome"),
+    *("wall ms", "± % within", "n", "device ms", "error / tolerance", "library"),
 )
 NUMBERS = COLUMNS[5:]
 TIMES = "times default"

@@ -15,17 +15,8 @@ from harness.compile.models.preparation.constants import compute
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 
 DOMAIN = "com.microsoft."
-FLOAT_OPERATORS = {
-    "QLinearAdd": "Add",
-    "QLinearMul": "Mul",
-    "QLinearSigmoid": "Sigmoid",
-    "QLinearLeakyRelu": "LeakyRelu",
-    "QLinearAveragePool": "AveragePool",
-    "QLinearGlobalAveragePool": "GlobalAveragePool",
-    "QLinearConcat": "Concat",
-    "QLinearSoftmax": "Softmax",
-    "QLinearMatMul": "MatMul",
-}
+FLOAT = ("Add", "Mul", "Sigmoid", "LeakyRelu", "AveragePool", "GlobalAveragePool", "Concat", "Softmax", "MatMul")
+FLOAT_OPERATORS = {f"QLinear{operator}": operator for operator in FLOAT}
 """The operator of real numbers that each computes."""
 NARROW = ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
 OWN_ATTRIBUTES = ("channels_last", "opset")
