@@ -8,12 +8,11 @@ from statistics import median
 
 from device_runner.device import Program, Session
 from device_runner.names import load
-from harness.base.plan import Budget
 from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.context import Run
-from harness.measure.correctness import vacuity
-from harness.measure.facts import Facts, Latency, Reference, Timing, Vacuity
+from harness.measure.correctness import vacuous
+from harness.measure.facts import Facts, FirstRun, Latency, Reference, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue
 from harness.measure.probes.latency import measure
@@ -77,14 +76,15 @@ class LatencyProbe:
     work: Work
     prepared: Preparation
     run: Run
-    measure: Callable[[Program, Budget, Callable[[float], None]], Timing] = measure
-    """Function that times the program; another one for times from a bundle."""
+    measure: Callable[..., Timing] = measure
+    """What times the program; another one where that was done elsewhere already."""
     step = RunStep.SAMPLING.value
     timed = True
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Sample the program within the thermal limits."""
-        plan, kernel = self.work.plan, self.prepared.reference
+        plan, kernel, first = self.work.plan, self.prepared.reference, facts.get(FirstRun)
+        first_ms = first.ms if first else 0.0
 
         def look(each_ms: float) -> None:
             cheap = RUNS * each_ms <= 1e3 * LARGEST_SHARE * plan.budget.seconds
@@ -93,7 +93,8 @@ class LatencyProbe:
 
         def sample() -> tuple[Timing, Reference | None]:
             with self.run.watch.paused():
-                return self.measure(program, plan.budget, look), kernel.measure(session) if kernel else None
+                timing = self.measure(program, plan.budget, look, first_ms=first_ms)
+                return timing, kernel.measure(session) if kernel else None
 
         try:
             (timing, reference), steadiness = self.run.device.steadily(sample, plan.thermal_limits)

@@ -35,7 +35,7 @@ MOST_INFERENCES, SHORTEST_MS = 20_000, 1e-3
 """Most inferences in a row, and shortest time of one, for a program that takes almost no time."""
 CALL_SHARE = 0.5
 """Share of the deadline of one call, which exists to detect a program that hangs."""
-
+_Timer = Callable[..., list[float]]
 
 KERNELS, CLML_EVENTS = "kernels", "clml-events"
 """What `device_ms` adds up. OpenCL ML plays a recording of many operators as one event, and TVM's runtime waits at
@@ -52,42 +52,44 @@ def measure(
     budget: Budget,
     look: Callable[[float], None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
+    first_ms: float = 0.0,
 ) -> Timing:
     """Time a program that is known to be right. Raises what `program` and `look` raise.
 
-    After the warm-up `look` judges the answer again; it takes the ms of an inference.
+    After the warm-up `look`, which is told the ms of an inference, judges the answer again. It may raise, too. No call
+    takes more inferences than end in time if each lasts as long as the first, whose ms are 0 if they are not known.
     """
     if budget.quick:
         # Straight after the first run, and by one clock: the other would take as long again.
-        quick_ms = program.wall_ms(QUICK_SAMPLES, timeout_s=budget.timeout_s)
+        quick_ms = _lasting(program.wall_ms, budget, 0.0, QUICK_SAMPLES, 0.0, first_ms)
         return Timing(wall_ms=quick_ms, device_ms=[], warm_up_ms=[], warmed_up=False, inferences=QUICK_SAMPLES)
     began = clock()
-    warm_up_ms = warm_up(program, budget, clock)
+    warm_up_ms = warm_up(program, budget, clock, first_ms)
     each_ms = statistics.median(_last(warm_up_ms, _steady_s(budget)))
     look(each_ms)
     left_s = max(0.0, budget.seconds - (clock() - began))
     wall_s = left_s * (1 - DEVICE_SHARE)
     count = _affordable(wall_s, each_ms, FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
-    times = _lasting(program, budget, min(SAMPLED_S, wall_s), count, each_ms)
+    times = _lasting(program.wall_ms, budget, min(SAMPLED_S, wall_s), count, each_ms)
     device = _affordable(left_s * DEVICE_SHARE, each_ms, FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES)
     return Timing(
         wall_ms=_evenly(times, count),
-        device_ms=program.device_ms(device, timeout_s=budget.timeout_s),
+        device_ms=_lasting(program.device_ms, budget, 0.0, device, each_ms),
         warm_up_ms=_evenly(warm_up_ms, WARM_UP_KEPT),
         warmed_up=_steady(warm_up_ms, _steady_s(budget)),
         inferences=len(times),
     )
 
 
-def warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> list[float]:
+def warm_up(program: Program, budget: Budget, clock: Callable[[], float], first_ms: float = 0.0) -> list[float]:
     """Run until the times are steady for as long as they have to be, or the warm-up's share of the budget is spent.
 
     Returns all of them, in ms.
     """
     began, steady_s = clock(), _steady_s(budget)
-    times = _lasting(program, budget, steady_s, 2, 0.0)
+    times = _lasting(program.wall_ms, budget, steady_s, 2, 0.0, first_ms)
     while not _steady(times, steady_s) and clock() - began < WARM_UP_SHARE * budget.seconds:
-        times += _lasting(program, budget, steady_s / 4, 2, times[-1])
+        times += _lasting(program.wall_ms, budget, steady_s / 4, 2, times[-1])
     return times
 
 
@@ -113,13 +115,16 @@ def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
     return times[-count:]
 
 
-def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
+def _lasting(
+    timed: _Timer, budget: Budget, seconds: float, fewest: int, each_ms: float, first_ms: float = 0.0
+) -> list[float]:
     """Time inferences for these seconds, at least `fewest`; return their ms. An `each_ms` of 0 means unknown."""
     times: list[float] = []
     while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):
         left = math.ceil((1e3 * seconds - sum(times)) / each_ms) if each_ms else 0
-        most = max(1, int(CALL_SHARE * 1e3 * budget.timeout_s / each_ms)) if each_ms else fewest
-        times += program.wall_ms(min(max(left, fewest - len(times)), most), timeout_s=budget.timeout_s)
+        longest_ms = each_ms or first_ms
+        most = max(1, int(CALL_SHARE * 1e3 * budget.timeout_s / longest_ms)) if longest_ms else fewest
+        times += timed(min(max(left, fewest - len(times)), most), timeout_s=budget.timeout_s)
         each_ms = max(statistics.median(times), SHORTEST_MS)
     return times
 

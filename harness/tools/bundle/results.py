@@ -19,7 +19,7 @@ from device_runner.device import Identity, Program
 from device_runner.files import scratch_folder
 from device_runner.foreign_json import read_json
 from harness.base.failures import UsageError, reason_alone
-from harness.base.plan import Budget, Plan, unsupported
+from harness.base.plan import Plan, unsupported
 from harness.compile.artifacts.artifact import CRC, Artifact, Built
 from harness.measure.context import Run
 from harness.measure.facts import Timing
@@ -286,7 +286,7 @@ def _probes(*case: Any) -> Sequence[Probe]:
     return [replace(p, measure=_times_of) if isinstance(p, LatencyProbe) else p for p in standard_probes(*case)]
 
 
-def _times_of(program: Program, budget: Budget, _: Callable[[float], None]) -> Timing:
+def _times_of(program: Program, *_: object, first_ms: float) -> Timing:
     """Return the samples that the runner took, in place of `harness.measure.probes.latency.measure`."""
     assert isinstance(program, ReplayProgram)
     return program.times

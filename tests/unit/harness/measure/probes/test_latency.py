@@ -93,6 +93,25 @@ def test_one_call_stays_well_below_its_deadline() -> None:
     assert max(calls) * 2.0 <= 500
 
 
+@pytest.mark.parametrize(("quick", "samples"), [(True, 3), (False, 10)])
+def test_a_program_of_which_three_inferences_take_the_deadline_is_timed_one_by_one(quick: bool, samples: int) -> None:
+    """TVM runs one more before it times any: four of 89 s are longer than 300 s, and were called a hang."""
+    clock = FakeClock()
+
+    class Slow(FakeProgram):
+        def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+            assert (repeat + 1) * self.steady_ms < 1e3 * timeout_s
+            return super().wall_ms(repeat, timeout_s=timeout_s)
+
+        def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+            assert (repeat + 1) * self.steady_ms < 1e3 * timeout_s
+            return super().device_ms(repeat, timeout_s=timeout_s)
+
+    budget = Budget(seconds=0.2, samples=10, timeout_s=300.0, quick=quick)
+    timing = measure(cast("Program", Slow(clock, 88_000.0)), budget, clock=clock, first_ms=88_809.0)
+    assert len(timing.wall_ms) == samples
+
+
 @given(
     st.lists(st.floats(0.1, 1e4), max_size=60),
     st.sampled_from([0.3, 7.0, 900.0, 1e4]),
