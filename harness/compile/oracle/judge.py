@@ -31,10 +31,10 @@ class Judge(Protocol):
         """Return the network's outputs. Raises NoAnswer, Refusal."""
 
 
-_THEIR_PATHS = re.compile(r"\S*/onnxruntime/\S+\.(cc|h):\d+ ?")
+_THEIR_PATHS = re.compile(r"\S*/onnxruntime/\S+\.(cc|h):\d+ ?(.*? was false\. (?=\S))?")
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line of at most 300 characters, without places in onnxruntime's sources."""
+    """Return an error as one line of at most 300 characters, without onnxruntime's places and conditions."""
     text = " ".join(_THEIR_PATHS.sub("", str(error)).split())
     return text[:300] or type(error).__name__

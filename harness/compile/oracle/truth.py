@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.compile.oracle.judge import Judge, Values
 
-REFUSED_HINT = "give inputs that the network is made for: `--input 'NAME=integers(0, 9)'`, or a file of them"
+REFUSED_HINT = "give inputs that the network takes: `--input 'NAME=integers(0, 9)'` or a file, and shapes by --shape"
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,19 @@ def test_inputs_that_the_network_cannot_take_are_refused_with_the_operator_and_i
     assert "--input" in caught.value.hint
 
 
+def test_a_shape_that_the_network_cannot_take_is_refused_without_onnxruntimes_own_condition() -> None:
+    rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
+    fours = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m", 4])
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"], name="fold")
+    graph = helper.make_graph([node], "g", [rows], [fours], [numpy_helper.from_array(np.array([-1, 4]), "shape")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    with pytest.raises(InputRefused) as caught:
+        first_answer(judges_of(model), {"x": np.zeros((3, 3), np.float32)})
+    said = "onnxruntime: Reshape 'fold': The input tensor cannot be reshaped to the requested shape. Input shape:{3,3}"
+    assert caught.value.message == f"{said}, requested shape:{{-1,4}}"
+    assert "--shape" in caught.value.hint
+
+
 @dataclass(frozen=True)
 class Fake:
     name: str
