@@ -16,7 +16,7 @@ GPTBigCode GPTNeo Gemma Gemma3Text Granite GroupViT Gte Hubert IBert IJepa Image
 LongT5 M2M100 MBart MPNet MT5 Marian MarkupLM MegatronBert MobileBert MobileNetV1 MobileNetV2 MobileViT ModernBert
 ModernBertDecoder Mpt NomicBert Nystromformer OPT Olmo2 OpenAIGPT OwlViT ParakeetEncoder PatchTST Pegasus Phi PvtV2
 Qwen3 RemBert RoFormer Roberta RobertaPreLayerNorm Rwkv SamVision Segformer SiglipVision SmolLM3 Splinter SqueezeBert
-Starcoder2 SwiftFormer T5 UMT5 UniSpeech UniSpeechSat ViT ViTMAE ViTMSN VisualBert VitDet Wav2Vec2 Wav2Vec2Conformer
+Starcoder2 SwiftFormer T5 UMT5 UniSpeech UniSpeechSat ViT ViTMSN VisualBert VitDet Wav2Vec2 Wav2Vec2Conformer
 WavLM XGLM XLM XLMRoberta Yolos Yoso
 """
 WIDTH, HEADS, LAYERS, WORDS, PIXELS, TOKENS = 64, 4, 2, 500, 64, 16

@@ -11,7 +11,7 @@ from device_runner.names import load
 from harness.base.tool import tools
 from harness.measure.again import LARGEST_SHARE, RUNS, WrongByNow, judge_again
 from harness.measure.context import Run
-from harness.measure.correctness import vacuous
+from harness.measure.correctness import vacuity
 from harness.measure.facts import Facts, FirstRun, Latency, Reference, Timing, Vacuity
 from harness.measure.probes.base import Probe, Step
 from harness.measure.probes.batches import enqueue

@@ -34,7 +34,7 @@ def write_definitions(model: Any) -> str:
         if node.op_type == "ReduceMax" and node.output[0].startswith("BiasRowMax"):
             # Of a row of -inf, as of a query that sees no key, TVM's maximum is the lowest finite number.
             node.op_type = "ReduceLogSumExp"
-    kinds += Counter(node.op_type for node in [*_write_norms(model), *_write_scalers(model)])
+    kinds += Counter(node.op_type for node in [*write_norms(model, *NORMS), *_write_scalers(model)])
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote {text} as ONNX defines them" if kinds else ""
 
@@ -110,7 +110,11 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
         write.add("Div", data, divisor, output=node.output[0])
         return write.take()
 
-    return replace_nodes(model.graph, divided, "LpNormalization")
+    def reduced(reduction: str, data: str, axes: Sequence[int]) -> str:
+        attributes: dict[str, Any] = {} if newer else {"axes": axes}
+        return write.add(reduction, data, *[write.integers(*axes)] * newer, **attributes)
+
+    return replace_nodes(model.graph, divided, *operators)
 
 
 def _write_scalers(model: Any) -> list[Any]:
