@@ -95,13 +95,14 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
     write, view, newer = NodeWriter(model, "norm"), NetworkView(model), opset_of(model) >= 18
 
     def divided(node: Any) -> list[Any] | None:
-        kind = view.kind(node.input[0])
-        if kind is None or kind.elem_type != TensorProto.FLOAT:
+        tensor = view.kind(node.input[0])
+        if tensor is None or tensor.elem_type != TensorProto.FLOAT:
             return None
         data, of_mean = node.input[0], node.op_type == "MeanVarianceNormalization"
         axes = attribute_of(node, "axes", [0, 2, 3]) if of_mean else [attribute_of(node, "axis", -1)]
         if of_mean:
-            data = write.add("Sub", data, reduced("ReduceMean", data, axes))
+            for kind in ("ReduceMax", "ReduceMean"):  # a mean of what is alike need not be that, its largest number is
+                data = write.add("Sub", data, reduced(kind, data, axes))
             deviation = write.add("Sqrt", reduced("ReduceMean", write.add("Mul", data, data), axes))
             divisor = write.add("Add", deviation, write.constant(np.array(1e-9, np.float32)))
         else:

@@ -193,7 +193,8 @@ def test_numbers_are_divided_by_their_deviation_and_constant_ones_are_zero(opset
     right: Any = (x - x.mean(tuple(axes), keepdims=True)) / x.std(tuple(axes), keepdims=True)
     for judge in (OnnxRuntime(plain), OnnxRuntime(model)):
         np.testing.assert_allclose(np.asarray(judge.ask({"x": x})[0], np.float32), right, atol=1e-5)
-        np.testing.assert_array_equal(judge.ask({"x": np.full_like(x, 0.5)})[0], 0)
+        for number in (0.1, 0.3, 0.7, 1 / 3, 11.1, 1e-5):  # whose sum is no multiple
+            np.testing.assert_array_equal(judge.ask({"x": np.full_like(x, number)})[0], 0)
 
 
 def test_constants_of_a_definition_become_tensors() -> None:
