@@ -30,7 +30,7 @@ Networks of timm, as torch exports them and as onnxruntime's converter writes th
 trained ones of [the corpus](real-networks.md) · TVM {tvm} · virtual device with Intel's OpenCL. Made by
 
 ```
-python -m benchmarks.exported_networks nets
+python -m benchmarks.exported_networks nets timm torchvision
 python -m benchmarks.half_networks convert nets halves
 ADRENO_BENCH_OPENCL_DEVICE=Intel adreno-bench run --quick --model nets/mobilenetv3_small_050.onnx --precision float16
 python -m benchmarks.half_networks page records.jsonl >docs/data/half-precision.md
