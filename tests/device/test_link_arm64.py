@@ -7,8 +7,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from compile_requests import request_for
+from onnx import helper, numpy_helper
 
 from device_runner.failures import RigFailure
 from device_runner.runtimes.cross_linker import NDK_VARIABLE, Linker, check_library, linker
@@ -54,6 +57,19 @@ def test_tiny_for_a_phone(path: str, precision: str, tmp_path: Path) -> None:
     assert "libtvm_ffi.so" in elf.needed
     assert "__tvm_ffi__library_bin" in elf.exported
     assert all(symbol.startswith("TVMFFI") for symbol in elf.undefined)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("triple", [ANDROID, BOARD])
+def test_a_network_without_code_for_the_host_is_linked(triple: str, tmp_path: Path) -> None:
+    weights = numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4)
+    shapes = [helper.make_tensor_value_info(name, 1, [1, size, 8, 8]) for name, size in (("x", 3), ("y", 4))]
+    file = tmp_path / "whole.onnx"
+    onnx.save(helper.make_model(helper.make_graph([node], "whole", shapes[:1], shapes[1:], [weights])), file)
+    made = compile_model(request_for(file, "clml", "float32", host_triple=triple), tmp_path)
+    assert made.facts["operators_offloaded"] == made.facts["operators"] == 1
+    assert "__tvm_ffi__library_bin" in check_library(tmp_path / LIBRARY, triple).exported
 
 
 @pytest.mark.parametrize(
