@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from device_runner.failures import Failure
 from device_runner.names import load
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import host
+from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import cache_root
 from device_runner.workers import DeviceSource, Processes, WorkerPool
 from harness.base.case import NO_AXES, Axes, Case
@@ -331,8 +333,10 @@ def open_to_build(
 def no_device(abi: str = "") -> Identity:
     """Return the identity to build for without a device: the limits that every Adreno since the 5xx reports.
 
-    `abi` is a phone's or a board's processor; empty for this host's.
+    `abi` is a phone's or a board's processor; empty for this host's. Raises UsageError for another one.
     """
+    if abi and abi not in (known := dict.fromkeys([*TRIPLES, platform.machine()])):
+        raise UsageError(f"there is no processor {abi!r}", hint=f"use one of {', '.join(known)}")
     return Identity("phone" if abi else NO_DEVICE, NO_DEVICE, abi=abi, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 

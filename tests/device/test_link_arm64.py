@@ -13,6 +13,7 @@ import pytest
 from compile_requests import request_for
 from onnx import helper, numpy_helper
 
+import adreno_bench as bench
 from device_runner.failures import RigFailure
 from device_runner.runtimes.cross_linker import NDK_VARIABLE, Linker, check_library, linker
 from device_runner.runtimes.phone.elf import read_elf
@@ -57,6 +58,15 @@ def test_tiny_for_a_phone(path: str, precision: str, tmp_path: Path) -> None:
     assert "libtvm_ffi.so" in elf.needed
     assert "__tvm_ffi__library_bin" in elf.exported
     assert all(symbol.startswith("TVMFFI") for symbol in elf.undefined)
+
+
+@pytest.mark.slow
+def test_python_builds_for_a_phone_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    (library,) = bench.build("tiny", paths="opencl", abi="arm64-v8a", suite=tmp_path / "none.toml", progress=False)
+    assert (library.case, library.outcome, library.devices) == ("tiny-opencl-float32-untuned", "ok", 1)
+    assert library.file
+    assert read_elf(library.file).machine == "EM_AARCH64"
 
 
 @pytest.mark.slow

@@ -242,8 +242,8 @@ def _exporter(triple: str) -> Callable[..., None]:
 
     def link(out: str, objects: Sequence[str], options: object = None, **_: object) -> None:
         # A network that CLML runs whole has no code for the host: in its place TVM writes a C file of one semicolon.
-        made = [file for file in map(Path, objects) if file.suffix != ".c" or file.read_bytes().strip() != b";"]
-        chosen.link(made, Path(out), triple)
+        files = [file for file in map(Path, objects) if file.suffix != ".c" or file.read_bytes().strip() != b";"]
+        chosen.link(files, Path(out), triple)
 
     link.output_format = "so"  # type: ignore[attr-defined]  # how TVM asks what is made
     link.get_target_triple = lambda: triple  # type: ignore[attr-defined]

@@ -46,7 +46,7 @@ def ingest(
     file = RecordFile(records)
     file.require_writable()
     read = read_results(results, cache_root(), partial=partial, bundle=bundle)
-    _add(read, file)
+    added = _add(read, file)
     _keep_peaks(read)
     if len(read.manifest.builds) == 1:
         (out_whole if as_json else out)(json_array(read.records) if as_json else results_table(read.records))
@@ -61,15 +61,18 @@ def ingest(
         code = compare.exit_code(result)
     if not as_json:
         short = f"; {counted(len(read.missing), 'turn was', 'turns were')} not run" if read.missing else ""
-        out(f"\n{counted(len(read.records), 'record')} of bundle {read.bundle[:12]} went to {records}{short}")
+        earlier = f"; {counted(known, 'was', 'were')} there already" if (known := len(read.records) - added) else ""
+        out(f"\n{counted(added, 'record')} of bundle {read.bundle[:12]} went to {records}{earlier}{short}")
     raise typer.Exit(code)
 
 
-def _add(read: BundleResults, file: RecordFile) -> None:
-    """Append the records that the file does not have: results may be taken in twice."""
+def _add(read: BundleResults, file: RecordFile) -> int:
+    """Append the records that the file does not have, for results may be taken in twice; return how many."""
     records = _of_run(file, read.records[0].run) if read.records else []
     have = {(record.case, record.artifact, record.started_at) for record in records}
-    file.append(*(record for record in read.records if (record.case, record.artifact, record.started_at) not in have))
+    new = [record for record in read.records if (record.case, record.artifact, record.started_at) not in have]
+    file.append(*new)
+    return len(new)
 
 
 def _of_run(file: RecordFile, run: str) -> list[Record]:

@@ -224,7 +224,7 @@ class _Reader:
         except (BrokenLine, BadReport, ValidationError) as broken:
             message = str(broken).splitlines()[0]
             raise UsageError(f"the results are not what the runner wrote: {message}", hint=AGAIN) from None
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             message = f"{type(error).__name__}: {error}"
             raise UsageError(f"the results are not of this version ({message})", hint=AGAIN) from None
 

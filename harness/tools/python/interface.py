@@ -34,7 +34,7 @@ from harness.judge.report.verdicts import ComparisonView, judge_sides
 from harness.judge.sides import Sides
 from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
-from harness.measure.records.record import RecordFile
+from harness.measure.records.record import NO_DEVICE, RecordFile
 from harness.measure.workbench import Request, no_device, open_to_build, run_request
 from harness.tools.python.libraries import Library, libraries_of
 from harness.tools.python.results import Results, Verdicts
@@ -119,7 +119,7 @@ def build(
     precisions: Words = (),
     tunings: Words = (),
     cases: Words = (),
-    device: str = "none",
+    device: str = NO_DEVICE,
     abi: str = "",
     suite: Place = "adreno-bench.toml",
     as_shipped: bool = False,
@@ -142,8 +142,10 @@ def build(
     Raises:
         Failure: As the command prints it. A case that does not compile raises nothing: its `file` is None.
     """
-    request = _request(models, paths, precisions, tunings, cases, suite, QuirkPolicy(as_shipped))
+    if abi and device != NO_DEVICE:
+        raise UsageError(f"abi={abi!r} builds for no device, and not for {device!r}", hint="leave out one of them")
     alike = [no_device(abi)] if abi else []
+    request = _request(models, paths, precisions, tunings, cases, suite, QuirkPolicy(as_shipped))
     with _progress(progress) as watcher, open_to_build(request, device, watcher, alike) as bench:
         return list(libraries_of(bench))
 

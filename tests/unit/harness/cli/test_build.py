@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,9 +11,11 @@ import pytest
 from fake_device import a_plan, things
 
 from device_runner.device import Identity
+from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.cli.build import _plain, _table
 from harness.compile.artifacts.artifact import Artifact
+from harness.compile.artifacts.planner import host_triple
 from harness.measure.workbench import PlannedRequest, no_device
 
 LARGE = {"pad": {"group": 64, "local_bytes": 74752}}
@@ -44,3 +47,10 @@ def test_json_names_the_file_of_each_library(tmp_path: Path) -> None:
     (case,) = cast("Any", _plain(bench, {plan.compile.key: made}))["cases"]
     assert isinstance(made, Artifact)
     assert case["file"] == str(made.loadable.library)
+
+
+def test_an_unknown_processor_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(UsageError, match=r"there is no processor 'x86': use one of arm64-v8a, aarch64, "):
+        no_device("x86")
+    assert host_triple(no_device("arm64-v8a")) == "aarch64-linux-android"
+    assert host_triple(no_device(platform.machine())) is None

@@ -319,6 +319,7 @@ def test_turns_in_another_order_are_refused(rig: Rig) -> None:
         ([2.0] * 9 + [1e-300], "wall_ms has 1e-300 ms"),
         ([2.0] * 9 + [1e300], r"wall_ms has 1e\+300 ms"),
         ([2.0] * 100_001, "wall_ms has 100001 samples"),
+        ([10**400], "int too large to convert to float"),
     ],
 )
 def test_times_that_no_run_measures_are_refused(rig: Rig, times: list[float], why: str) -> None:

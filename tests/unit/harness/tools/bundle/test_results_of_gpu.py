@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from places import FIXTURES
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
@@ -24,15 +24,19 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
 
 
-def taken_in(results: Path, records: Path) -> int:
+def taken_in(results: Path, records: Path) -> Result:
     words = ["ingest", str(results), "--bundle", str(BUNDLE), "--records", str(records)]
-    return CliRunner().invoke(app, words, catch_exceptions=False).exit_code
+    return CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
-    for _ in range(2):
-        assert taken_in(RESULTS, records) == ExitCode.GOOD
+    for said in ("6 records of bundle db6842aeae90 went to", "0 records of bundle db6842aeae90 went to"):
+        result = taken_in(RESULTS, records)
+        assert result.exit_code == ExitCode.GOOD
+        *_, last = result.output.splitlines()
+        assert last.startswith(said)
+        assert last.endswith("; 6 were there already") is said.startswith("0")
     kept = RecordFile(records).load().records
     assert len(kept) == 6
     assert {record.outcome for record in kept} == {Outcome.OK}

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from fake_device import a_plan, things
 from fake_records import a_record, sessions
 
 import adreno_bench as bench
+from device_runner.device import Identity
 from device_runner.failures import SetupMissing
+from harness.base.failures import CompileFailure, UsageError
 from harness.base.outcome import Outcome
 from harness.base.suite import Suite
+from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.exports import CaseExport
 from harness.measure.records.record import Record, RecordFile
-from harness.measure.workbench import Request, RunResults
+from harness.measure.workbench import PlannedRequest, Request, RunResults
+from harness.measure.workbench import no_device as no_device_identity
+from harness.tools.python.libraries import libraries_of
 from harness.tools.python.results import Results
 
 TEXTURE, OPENCL = "net-texture-float32-untuned", "net-opencl-float32-untuned"
@@ -196,6 +205,58 @@ def test_what_there_is_not_is_refused_before_anything_is_opened(no_device: None)
         bench.run("tiny", paths=["textures"])
     with pytest.raises(bench.Failure, match=r"net\.onnx does not exist"):
         bench.run("net.onnx")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"abi": "nonsense"}, "there is no processor 'nonsense': use one of arm64-v8a, aarch64"),
+        ({"abi": "aarch64", "device": "virtual"}, "abi='aarch64' builds for no device, and not for 'virtual'"),
+        ({"paths": "vulkan"}, "there is no path 'vulkan'"),
+        ({"precisions": "int4"}, "there is no precision 'int4'"),
+        ({"cases": "zzz"}, "no case matches 'zzz'"),
+    ],
+)
+def test_a_build_is_refused_before_anything_is_compiled(
+    no_device: None, monkeypatch: pytest.MonkeyPatch, words: Any, says: str
+) -> None:
+    monkeypatch.setattr("harness.tools.python.interface.open_to_build", None)
+    with pytest.raises(UsageError, match=says):
+        bench.build("tiny", progress=False, **words)
+
+
+def test_a_build_is_for_the_processor_and_for_no_device_by_default(
+    no_device: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Request, str, list[Identity]]] = []
+
+    @contextmanager
+    def open_to_build(request: Request, device: str, _: Any, alike: list[Identity]) -> Iterator[PlannedRequest]:
+        seen.append((request, device, alike))
+        yield PlannedRequest(no_device_identity(), [], Mock(build=lambda jobs: {}))
+
+    monkeypatch.setattr("harness.tools.python.interface.open_to_build", open_to_build)
+    for words in ({}, {"abi": "arm64-v8a", "as_shipped": True}, {"device": "virtual"}):
+        assert bench.build("tiny", paths="texture", progress=False, **words) == []
+    assert [(device, [identity.abi for identity in alike]) for _, device, alike in seen] == [
+        ("none", []),
+        ("none", ["arm64-v8a"]),
+        ("virtual", []),
+    ]
+    assert [request.quirks.as_shipped for request, *_ in seen] == [False, True, False]
+
+
+def test_a_library_names_its_file_or_why_there_is_none(tmp_path: Path) -> None:
+    plan, made = a_plan(), things(tmp_path)["c-tiny"]
+    assert isinstance(made, Artifact)
+    failed = CompileFailure("TVM refused it")
+    for result, file, outcome, message in (
+        (made, made.loadable.library, "ok", ""),
+        (failed, None, "compile-error", "TVM refused it"),
+    ):
+        builder: Any = Mock(build=lambda _, result=result: {plan.compile.key: result})
+        (library,) = libraries_of(PlannedRequest(no_device_identity(), [plan], builder))
+        assert (library.case, library.file, library.outcome, library.message) == (plan.case.id, file, outcome, message)
 
 
 def test_ctrl_c_ends_the_run_alone(no_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
