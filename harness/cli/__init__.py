@@ -93,7 +93,8 @@ def main() -> None:
     """Run a command. Every error ends as one line with what to do next."""
     open_missing_streams()
     logging.getLogger().addHandler(_LOG)  # which is added once, however often this is called
-    with end_at(*_STOPS):
+    under_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    with end_at(*_STOPS[: -1 if under_nohup else None]):
         _call()
 
 

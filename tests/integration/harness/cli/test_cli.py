@@ -74,6 +74,20 @@ from {module} import {function}
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
 
 
+@pytest.mark.parametrize(("started", "code"), [(signal.SIG_DFL, 128 + signal.SIGHUP), (signal.SIG_IGN, 0)])
+def test_a_closed_terminal_ends_a_command_unless_nohup_started_it(started: signal.Handlers, code: int) -> None:
+    """`nohup` ignores SIGHUP for what it starts."""
+    script = f"""
+import os, signal
+signal.signal(signal.SIGHUP, signal.{started.name})
+from harness import cli
+cli.app = lambda *_, **__: os.kill(os.getpid(), signal.SIGHUP) or 0
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
 def test_a_press_of_tab_loads_neither_tvm_nor_adb_and_says_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
     typed = "adreno-bench run --case tiny-o"
