@@ -335,8 +335,8 @@ def no_device(abi: str = "") -> Identity:
 
     `abi` is a phone's or a board's processor; empty for this host's. Raises UsageError for another one.
     """
-    if abi and abi not in (known := dict.fromkeys([*TRIPLES, platform.machine()])):
-        raise UsageError(f"there is no processor {abi!r}", hint=f"use one of {', '.join(known)}")
+    if abi and abi not in (processors := dict.fromkeys([*TRIPLES, platform.machine()])):
+        raise UsageError(f"there is no processor {abi!r}", hint=f"use one of {', '.join(processors)}")
     return Identity("phone" if abi else NO_DEVICE, NO_DEVICE, abi=abi, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 

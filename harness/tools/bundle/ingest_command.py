@@ -61,7 +61,7 @@ def ingest(
         code = compare.exit_code(result)
     if not as_json:
         short = f"; {counted(len(read.missing), 'turn was', 'turns were')} not run" if read.missing else ""
-        earlier = f"; {counted(known, 'was', 'were')} there already" if (known := len(read.records) - added) else ""
+        earlier = f"; {counted(doubles, 'was', 'were')} there already" if (doubles := len(read.records) - added) else ""
         out(f"\n{counted(added, 'record')} of bundle {read.bundle[:12]} went to {records}{earlier}{short}")
     raise typer.Exit(code)
 
