@@ -325,7 +325,7 @@ def open_to_build(
     progress.say(preparing(request.paths, request.cache))
     make_ready(request.paths, request.cache)
     chosen = identities or [no_device()]
-    plans = {plan.compile.key: plan for identity in chosen for plan in request.plans(identity)}
+    plans = {(plan.case.id, plan.compile.key): plan for identity in chosen for plan in request.plans(identity)}
     with request.builder(progress) as builder:
         yield PlannedRequest(chosen[0], list(plans.values()), builder)
 

@@ -142,6 +142,8 @@ def build(
     Raises:
         Failure: As the command prints it. A case that does not compile raises nothing: its `file` is None.
     """
+    if not isinstance(device, str):
+        raise UsageError(f"a build is for one device, not {device!r:.60}", hint='write device="virtual"')
     if abi and device != NO_DEVICE:
         raise UsageError(f"abi={abi!r} builds for no device, and not for {device!r}", hint="leave out one of them")
     alike = [no_device(abi)] if abi else []

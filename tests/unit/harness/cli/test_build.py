@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import platform
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from fake_device import a_plan, things
 
 from device_runner.device import Identity
+from harness.base.case import Tuning
 from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.cli.build import _plain, _table
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.planner import host_triple
-from harness.measure.workbench import PlannedRequest, no_device
+from harness.measure.progress import SilentProgress
+from harness.measure.records.record import NO_DEVICE
+from harness.measure.workbench import PlannedRequest, no_device, open_to_build
 
 LARGE = {"pad": {"group": 64, "local_bytes": 74752}}
 
@@ -54,3 +59,15 @@ def test_an_unknown_processor_is_a_mistake_of_the_caller() -> None:
         no_device("x86")
     assert host_triple(no_device("arm64-v8a")) == "aarch64-linux-android"
     assert host_triple(no_device(platform.machine())) is None
+
+
+def test_two_cases_with_one_library_are_both_named_and_one_case_for_two_like_devices_once() -> None:
+    """As an untuned case, and a tuned one of which the search changed nothing."""
+    one = a_plan()
+    other = replace(one, case=replace(one.case, tuning=Tuning.TUNED))
+    assert one.compile.key == other.compile.key
+    request: Any = SimpleNamespace(
+        paths=(), cache=Path(), plans=lambda _: [one, other], builder=lambda _: nullcontext(None)
+    )
+    with open_to_build(request, NO_DEVICE, SilentProgress(), [no_device(), no_device("arm64-v8a")]) as bench:
+        assert [plan.case.id for plan in bench.plans] == [one.case.id, other.case.id]

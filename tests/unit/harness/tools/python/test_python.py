@@ -212,6 +212,7 @@ def test_what_there_is_not_is_refused_before_anything_is_opened(no_device: None)
     [
         ({"abi": "nonsense"}, "there is no processor 'nonsense': use one of arm64-v8a, aarch64"),
         ({"abi": "aarch64", "device": "virtual"}, "abi='aarch64' builds for no device, and not for 'virtual'"),
+        ({"device": ["virtual"]}, r"a build is for one device, not \['virtual'\]"),
         ({"paths": "vulkan"}, "there is no path 'vulkan'"),
         ({"precisions": "int4"}, "there is no precision 'int4'"),
         ({"cases": "zzz"}, "no case matches 'zzz'"),
