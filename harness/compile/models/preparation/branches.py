@@ -12,6 +12,7 @@ from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
 
 WORDS = ("then", "else")
+_READERS = ("SequenceAt", "SequenceLength", "SequenceInsert", "SequenceErase", "ConcatFromSequence")
 _CHOICE = "chooses the branch of "
 """How the description of a `Where` or an If begins that chooses between results of both branches; a name follows."""
 
@@ -118,7 +119,7 @@ def _read_both(model: Any) -> list[Any]:
         _write_choice(choice.input[0], names, node.output[0], choice.doc_string, write)
         return write.take()
 
-    return replace_nodes(model.graph, choice_of, "SequenceAt", "ConcatFromSequence")
+    return replace_nodes(model.graph, choice_of, *_READERS)
 
 
 def chosen_if(node: Any) -> str:

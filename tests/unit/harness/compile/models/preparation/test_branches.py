@@ -110,6 +110,31 @@ def test_what_reads_a_sequence_that_an_if_chooses_reads_both(reader: str, positi
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("writer", ["SequenceInsert", "SequenceErase"])
+def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: bool) -> None:
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Greater", ["most", "zero"], ["yes"]),
+        choice(
+            "yes",
+            branch([helper.make_node("SequenceConstruct", ["x", "x"], ["t"])], "t"),
+            branch([helper.make_node("SequenceConstruct", ["x", "x", "x"], ["e"])], "e"),
+            "s",
+        ),
+        helper.make_node(writer, ["s", "x" if writer == "SequenceInsert" else "first"], ["changed"]),
+        helper.make_node("SequenceLength", ["changed"], ["count"]),
+        helper.make_node("Cast", ["count"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["x", "number"], ["y"]),
+    ]
+    model = network(nodes, {"x": [2, 8]}, zero=np.float32(0), first=np.array(0))
+    plain, _ = changed(model, prepare)
+    assert kinds(plain).count("SequenceLength") == 2
+    assert "If" not in kinds(plain)
+    x = np.abs(values(2, 8)) * (1 if positive else -1)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_a_branch_may_end_in_what_stands_outside_or_in_its_own_weight() -> None:
     weight = helper.make_tensor("c", TensorProto.FLOAT, [3], [1, 2, 3])
     then = branch([], "c", "x")
