@@ -39,10 +39,14 @@ Schedule = Callable[[Any, Any], Any]
 
 def put_first(schedule: Schedule) -> EditPasses:
     """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs."""
-    from tvm.s_tir import dlight
 
-    rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
-    return lambda passes: insert_before(passes, SCHEDULE, dlight.ApplyDefaultSchedule(rule))
+    def edit(passes: list[Any]) -> list[Any]:
+        from tvm.s_tir import dlight  # here: every command imports the table of quirks, and few need TVM
+
+        rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
+        return insert_before(passes, SCHEDULE, dlight.ApplyDefaultSchedule(rule))
+
+    return edit
 
 
 def reduce_no_single_elements(body: Any) -> Any:
