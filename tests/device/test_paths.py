@@ -14,7 +14,7 @@ import pytest
 from compile_once import SEED, unless_large, zoo_compiled, zoo_truth
 from compile_requests import request_for
 from onnx import TensorProto, helper
-from small_networks import network
+from small_networks import network, values
 
 from device_runner.runtimes import opencl as opencl_runtime
 from harness.base.failures import CompileFailure
@@ -212,6 +212,36 @@ def ragged() -> bytes:
     ]
     pads, shape = np.array([0, 0, 0, 0, 0, 0, 2, 3]), np.array([1, 8, 3, 5, 4])
     return bytes(network(nodes, {"x": [2, 4, 4, 7]}, pads=pads, shape=shape).SerializeToString())
+
+
+def gated_volume() -> bytes:
+    """A convolution in three directions, which is multiplied by its scaled input. Two operators read the product."""
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["scaled"]),
+        helper.make_node("Conv", ["x", "weight"], ["conv"], pads=[1, 1, 1, 1, 1, 1]),
+        helper.make_node("Mul", ["conv", "scaled"], ["product"]),
+        helper.make_node("GlobalAveragePool", ["product"], ["mean"]),
+        helper.make_node("Sub", ["product", "mean"], ["y"]),
+    ]
+    scale, weight = values(4, 1, 1, 1), values(4, 4, 3, 3, 3)
+    return bytes(network(nodes, {"x": [1, 4, 3, 2, 4]}, scale=scale, weight=weight).SerializeToString())
+
+
+def normalised_volume() -> bytes:
+    """An instance normalisation of five axes, the last of which is 4, and a mean of its channels, which is subtracted.
+
+    Two operators read each result.
+    """
+    nodes = [
+        helper.make_node("InstanceNormalization", ["x", "scale", "bias"], ["first"]),
+        helper.make_node("InstanceNormalization", ["first", "scale", "bias"], ["second"]),
+        helper.make_node("ReduceMean", ["second"], ["mean"], axes=[1]),
+        helper.make_node("Sub", ["second", "mean"], ["centred"]),
+        helper.make_node("GlobalMaxPool", ["centred"], ["largest"]),
+        helper.make_node("Add", ["centred", "largest"], ["y"]),
+    ]
+    model = network(nodes, {"x": [1, 4, 3, 2, 4]}, scale=values(4), bias=values(4, seed=1))
+    return bytes(model.SerializeToString())
 
 
 def chosen_in_texels() -> bytes:
@@ -528,6 +558,18 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
     np.testing.assert_allclose(answer(ragged(), "texture"), answer(ragged(), "cpu"), rtol=0, atol=1e-5)
     with pytest.raises((RuntimeError, CompileFailure)):
         answer(ragged(), "texture", but_for="texture-scalar-schedule")
+
+
+@pytest.mark.parametrize("make", [gated_volume, normalised_volume])
+def test_a_volume_that_is_taken_for_an_image_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
+    np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
+
+
+def test_a_volume_is_convolved_and_multiplied_in_one_kernel(tmp_path: Path) -> None:
+    (tmp_path / "gated.onnx").write_bytes(gated_volume())
+    made = compile_model(request_for(tmp_path / "gated.onnx", "texture"), tmp_path)
+    (name,) = (name for name in made.launches or {} if "conv3d" in name)
+    assert "multiply" in name
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])

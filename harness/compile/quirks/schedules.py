@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
@@ -233,11 +233,9 @@ def _allocated(mod: Any) -> int:
 
 def reduction_by_texel(func: Any, _target: Any) -> Any:
     """Return what TVM's `adreno.Pool2D` does for max pools and adaptive ones, for every reduction into an image."""
-    from tvm.s_tir.schedule import ScheduleError
-
     try:
         return _sum_texels(func) if writes_texture(func) else None
-    except ScheduleError:
+    except RuntimeError:  # a ScheduleError, or an InternalError where the result is spread
         return None
 
 
@@ -253,25 +251,25 @@ def _sum_texels(func: Any) -> Any:
     if len(reductions) != 1:
         return None
     at = reductions[0]
-    for earlier in blocks[:at]:
-        schedule.compute_inline(earlier)
-    kinds = "".join(axis.kind for axis in infos[at].iters)
-    loops = schedule.get_loops(blocks[at])
-    spatial, reduced = kinds.count("S"), kinds.count("R")
-    if kinds != "S" * spatial + "R" * reduced or len(loops) != len(kinds):
+    for block in (*blocks[:at], *blocks[at + 1 : -1]):
+        schedule.compute_inline(block)
+    kinds, loops = infos[at].dom_kind(), schedule.get_loops(blocks[at])
+    *texels, lanes = loops[: kinds.count("S")]
+    if "O" in kinds or "RS" in kinds or len(loops) != len(kinds) or not texels or schedule.get(lanes).extent != 4:
         return None
-    *texels, lanes = loops[:spatial]
-    if not texels or schedule.get(lanes).extent != 4:
-        return None
-    stored = schedule.cache_write(blocks[at], 0, "local")
-    schedule.reverse_compute_at(stored, lanes)
-    for after in blocks[at + 1 :]:
-        schedule.reverse_compute_inline(after)
-    group, item = schedule.split(schedule.fuse(*texels), [None, _WORK_ITEMS])
-    schedule.bind(group, "blockIdx.x")
-    schedule.bind(item, "threadIdx.x")
+    schedule.reverse_compute_at(schedule.cache_write(blocks[at], 0, "local"), lanes)
+    for last in blocks[at + 1 :][-1:]:
+        schedule.reverse_compute_inline(last)
+    _bind(schedule, texels)
     schedule.vectorize(lanes)
     return schedule
+
+
+def _bind(schedule: Any, loops: Sequence[Any]) -> None:
+    """Let each work-item take one step of these loops."""
+    group, item = schedule.split(schedule.fuse(*loops), [None, _WORK_ITEMS])
+    schedule.bind(group, "blockIdx.x")
+    schedule.bind(item, "threadIdx.x")
 
 
 def reductions_apart(mod: Any) -> Any:
@@ -295,25 +293,27 @@ def _as_means(call: Any) -> Any:
 
 
 def fallback_by_texel(func: Any, target: Any) -> Any:
-    """TVM's own fallback schedule for Adreno, which vectorises the lanes, for functions that write a texture."""
+    """TVM's own fallback schedule for Adreno, which vectorises the lanes, for functions that write a texture.
+
+    It raises at reductions, which here are kernels into buffers, and computes paddings whose rows end within texels.
+    """
+    from tvm import s_tir
     from tvm.s_tir import dlight
 
-    return dlight.adreno.Fallback().apply(_without_inner_pads(func), target, False) if writes_texture(func) else None
-
-
-def _without_inner_pads(func: Any) -> Any:
-    """Put paddings into what reads them, which the schedule puts into the padding, whose rows end within texels."""
-    from tvm import s_tir
-    from tvm.s_tir.dlight import analysis
-
+    if not writes_texture(func):
+        return None
     schedule = s_tir.Schedule(func)
-    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
-    infos = [analysis.get_sblock_info(schedule, block) for block in blocks]
-    if not any(info.is_reduction() for info in infos):
-        for block, info in zip(blocks[:-1], infos, strict=False):
-            if info.is_data_pad(schedule):
-                schedule.compute_inline(block)
-    return schedule.mod["main"]
+    *blocks, last = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
+    infos = [dlight.analysis.get_sblock_info(schedule, block) for block in blocks]
+    reduces = any(info.is_reduction() for info in infos)
+    for block, info in zip(blocks, infos, strict=True):
+        if info.is_reduction():
+            _bind(schedule, schedule.get_loops(block)[: info.dom_kind().count("S")])
+        elif reduces or info.is_data_pad(schedule):
+            schedule.compute_inline(block)
+    if reduces:
+        dlight.adreno.Fallback.schedule_default(schedule, last)
+    return schedule if reduces else dlight.adreno.Fallback().apply(schedule.mod["main"], target, False)
 
 
 QUIRKS = (
