@@ -19,7 +19,7 @@ from page_figures import figures_of
 
 from harness.base.outcome import CaseState, Outcome
 from harness.judge.history.events import change, events
-from harness.judge.history.results import load
+from harness.judge.history.results import History, load
 from harness.judge.history.runs import Project
 from harness.judge.report import site as site_module
 from harness.judge.report import words
@@ -29,7 +29,6 @@ from harness.judge.report.points import POINTS
 from harness.judge.report.site import PAGES, publish, write_site
 from harness.judge.report.summary import lines
 from harness.judge.verdict import Verdict
-from harness.measure.records.record import RecordFile
 
 WRONG, OTHER = "tiny-texture-float32-untuned", "other-opencl-float32-untuned"
 
@@ -307,24 +306,25 @@ def test_the_front_page_counts_states_and_what_happened_apart(site: Path) -> Non
     assert "✓ right 10 ms 0.0%" in text
 
 
-def test_a_path_that_did_nothing_of_its_own_is_marked_on_the_front_page(tmp_path: Path) -> None:
+def recorded(tmp_path: Path, case: str, **fields: Any) -> History:
+    """A history of a case whose records have these fields in place of their own."""
     folder = Folder(tmp_path / "results")
-    records = folder.commit(both(WRONG, 10.0, 10.0)).with_suffix(".jsonl")
-    without_images = [{**json.loads(line), "facts": {"image_kernels": 0}} for line in records.read_text().splitlines()]
-    records.write_text("".join(f"{json.dumps(record)}\n" for record in without_images))
-    write_site(load(folder.path), tmp_path, "graphs.html")
+    file = folder.commit(both(case, 10.0, 10.0)).with_suffix(".jsonl")
+    changed = [{**json.loads(line), **fields} for line in file.read_text().splitlines()]
+    file.write_text("".join(f"{json.dumps(record)}\n" for record in changed))
+    return load(folder.path)
+
+
+def test_a_path_that_did_nothing_of_its_own_is_marked_on_the_front_page(tmp_path: Path) -> None:
+    write_site(recorded(tmp_path, WRONG, facts={"image_kernels": 0}), tmp_path, "graphs.html")
     text = Links(tmp_path / "index.html").text
     assert text.count("✓ right, as opencl") == 2
     assert text.count("path texture put no tensor into an image") == 2
 
 
 def test_a_vacuous_answer_is_never_drawn_as_right(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "results")
-    file = folder.commit(both("tiny-opencl-float32-untuned", 10.0, 10.0)).with_suffix(".jsonl")
     reason = "output 0 of 1 is all zero"
-    kept = [record.model_copy(update={"vacuous": [reason]}) for record in RecordFile(file).load().records]
-    file.write_text("\n".join(record.line() for record in kept))
-    history = load(folder.path)
+    history = recorded(tmp_path, "tiny-opencl-float32-untuned", vacuous=[reason])
     (tmp_path / "site").mkdir()
     write_site(history, tmp_path / "site", "graphs.html")
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
@@ -335,12 +335,9 @@ def test_a_vacuous_answer_is_never_drawn_as_right(tmp_path: Path) -> None:
 
 
 def test_a_right_answer_some_outputs_of_which_prove_nothing_is_right_and_says_so(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "results")
-    file = folder.commit(both("tiny-opencl-float32-untuned", 10.0, 10.0)).with_suffix(".jsonl")
     reason = "output 1 of 2 is all zero"
-    kept = [record.model_copy(update={"partly_vacuous": [reason]}) for record in RecordFile(file).load().records]
-    file.write_text("\n".join(record.line() for record in kept))
-    write_site(load(folder.path), tmp_path, "graphs.html")
+    history = recorded(tmp_path, "tiny-opencl-float32-untuned", partly_vacuous=[reason])
+    write_site(history, tmp_path, "graphs.html")
     text = Links(tmp_path / "index.html").text
     assert (text.count("✓ right, partly vacuous"), text.count(reason)) == (2, 2)
 
