@@ -134,7 +134,7 @@ def _varies(record: Record) -> Remark | None:
 
 
 def vacuity(whole: Sequence[str], part: Sequence[str]) -> Remark | None:
-    """Return whether an answer that knows nothing of the network, or of some outputs, would have been right, too."""
+    """Return whether an answer without the network would also have been right, in all outputs or in some."""
     word, what = ("vacuous", "") if whole else (PARTLY_VACUOUS, " of some outputs")
     return Remark(word, f"being right proves nothing{what}: {'; '.join(whole or part)}") if whole or part else None
 

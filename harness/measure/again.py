@@ -2,7 +2,7 @@
 
 Some drivers drop or mix up launches after a while (google-ai-edge/LiteRT#8065, pytorch/executorch#22327). A dropped
 launch leaves the result of the previous inference in its buffer. So the program runs on other inputs first, and then on
-its own again. The answer must equal the first one bit for bit, or be right, too.
+its own again. The answer must equal the first one bit for bit, or also be right.
 """
 
 from __future__ import annotations

@@ -391,7 +391,7 @@ QUIRKS = (
     Quirk(
         "local-memory-overflow",
         "one work-group computes a convolution that is fused with a padding, and keeps the result in local memory: it "
-        "takes 5 times as long and more, or ends in CL_OUT_OF_RESOURCES",
+        "takes several times as long, or ends in CL_OUT_OF_RESOURCES",
         upstream="python/tvm/s_tir/dlight/gpu/general_reduction.py: all results but the last are in shared memory, "
         "whatever their size",
         workaround="such functions get dlight's gpu.Fallback schedule",

@@ -94,7 +94,7 @@ def _losses(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str
 
 
 def blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
-    """Return a complaint if less than half of the slowing is certain; too noisy samples prove nothing."""
+    """Return a complaint if less than half of the slowing is certain, as of samples that are too noisy."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
             return f"the {what} kernel could not be measured ({where}): {complaint}"

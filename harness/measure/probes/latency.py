@@ -56,8 +56,8 @@ def measure(
 ) -> Timing:
     """Time a program that is known to be right. Raises what `program` and `look` raise.
 
-    After the warm-up `look`, which is told the ms of an inference, judges the answer again. It may raise, too. No call
-    takes more inferences than end in time if each lasts as long as the first, whose ms are 0 if they are not known.
+    After the warm-up, `look` gets the ms of an inference and judges the answer again. If each inference lasts as long
+    as the first, every call ends in time; `first_ms` is 0 if that is not known.
     """
     if budget.quick:
         # Straight after the first run, and by one clock: the other would take as long again.
