@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 from itertools import islice, zip_longest
 from pathlib import Path
 
-from device_runner.device import ADRENO_LOCAL_BYTES, Identity
+from device_runner.device import Identity
 from device_runner.disk import writing
 from device_runner.failures import Failure
 from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
@@ -42,7 +42,7 @@ from harness.compile.artifacts.artifact import (
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.turns import Arm, order
 from harness.measure.context import made_here
-from harness.measure.workbench import Request
+from harness.measure.workbench import Request, no_device
 from harness.tools.bundle import turn_files
 from harness.tools.bundle.archive import ending_of, unpack, write_archive
 from harness.tools.bundle.manifest import (
@@ -81,13 +81,10 @@ def _least(kind: str, abi: str) -> Identity:
     return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
 
 
-ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_memory_bytes=ADRENO_LOCAL_BYTES)
-"""Limits that phones with Adreno GPUs tell; those of images are the defaults (clinfo of Adreno 735, 740 and 750)."""
-
 KINDS = {
     "linux-x86_64": MachineKind("linux-x86_64", "x86_64", _least("local", "x86_64")),
     "linux-aarch64": MachineKind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
-    "android-arm64": MachineKind("android-arm64", "arm64-v8a", ADRENO),
+    "android-arm64": MachineKind("android-arm64", "arm64-v8a", no_device("arm64-v8a")),
 }
 
 
