@@ -17,7 +17,6 @@ from device_runner.lease import tell as lease_note
 from device_runner.names import load, suggestion
 
 if TYPE_CHECKING:
-    from device_runner.transport.adb_server import AdbEntry
     from device_runner.transport.adb_transport import Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
@@ -66,7 +65,8 @@ def list_devices(cache: Path) -> list[DeviceEntry]:
         DeviceEntry(VIRTUAL, "virtual", "ready", {"what": "an Android-shaped sandbox on this host's OpenCL"}),
         DeviceEntry(LOCAL, "local", "ready", {"what": "this host's OpenCL, without adb"}),
     ]
-    phones = [DeviceEntry(entry.serial, "phone", _state(entry), entry.tags) for entry in known_devices()]
+    states = {"device": "ready", "no": "no permissions"}  # of which adb's list keeps the first word
+    phones = [DeviceEntry(it.serial, "phone", states.get(it.state, it.state), it.tags) for it in known_devices()]
     return [*(_unless_busy(entry, cache) for entry in (*built_in, *phones)), *_numbered_in_use(cache)]
 
 
@@ -190,11 +190,6 @@ def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
             "installs the udev rules"
         )
     return UnknownDevice(f"there is no device {name!r}", hint=hint)
-
-
-def _state(entry: AdbEntry) -> str:
-    """Return the state in adb's words; of `no permissions` the list of devices keeps only the first."""
-    return {"device": "ready", "no": "no permissions"}.get(entry.state, entry.state)
 
 
 def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:

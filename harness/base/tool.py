@@ -162,7 +162,8 @@ class Tool:
 @cache
 def tools() -> tuple[Tool, ...]:
     """Return every tool. Raises UsageError for one of `ADRENO_BENCH_TOOLS` that is not there."""
-    return tuple(_tool(module) for module in (*TOOLS, *_further_modules()))
+    more = map(str.strip, os.environ.get(VARIABLE, "").split(","))
+    return tuple(_tool(module) for module in (*TOOLS, *filter(None, more)))
 
 
 def places(kind: str) -> Iterator[tuple[str, str]]:
@@ -175,10 +176,6 @@ def place_of(kind: str) -> str:
     """Return the place that the first tool which has one brings, such as `live_screen`."""
     of_each: list[str] = [getattr(tool, kind) for tool in tools()]
     return next(filter(None, of_each))
-
-
-def _further_modules() -> list[str]:
-    return [name for name in map(str.strip, os.environ.get(VARIABLE, "").split(",")) if name]
 
 
 def _tool(module: str) -> Tool:

@@ -176,7 +176,8 @@ def compare_sides(
     unless they were measured `together`, on one occasion.
     """
     noises = noises or {}
-    timed = {key: (was, now) for key, now in head.items() if (was := base.get(key)) and _have_both_latencies(was, now)}
+    both = {key: (was, now) for key, now in head.items() if (was := base.get(key)) and was.sessions and now.sessions}
+    timed = {key: (was, now) for key, (was, now) in both.items() if was.outcome is now.outcome is Outcome.OK}
     summarise_sides(chain.from_iterable(timed.values()))
     changes = {key: _latency_change(*pair, rules, noises.get(key), together=together) for key, pair in timed.items()}
     fitness = fitness_of(timed, changes, rules) if gauged else UNGAUGED
@@ -199,10 +200,6 @@ def _name_other_mode(comparison: Comparison, there: Sides) -> Comparison:
     mode = "with workarounds" if key.as_shipped else "as shipped"
     reason = f"the other side ran it {mode}, which is another series"
     return structs.replace(comparison, reasons=(*comparison.reasons, reason))
-
-
-def _have_both_latencies(base: Side, head: Side) -> bool:
-    return base.outcome is head.outcome is Outcome.OK and bool(base.sessions) and bool(head.sessions)
 
 
 def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *, together: bool) -> Change:

@@ -190,10 +190,6 @@ def _build_fields(artifact: Artifact) -> Mapping[str, Any]:
     return {**facts, "library_bytes": artifact.size_bytes, "reused": artifact.reused}
 
 
-def _accuracy_fields(accuracy: Accuracy) -> Mapping[str, Any]:
-    return {"accuracy": accuracy, "max_abs_err": accuracy.max_abs_err, "tolerance": accuracy.tolerance}
-
-
 def _latency_fields(latency: Latency) -> Mapping[str, Any]:
     """Build the fields of samples; if the device did not keep its pace, `throttled_ms`, which nothing compares."""
     around, timing = {"steadiness": dict(latency.steadiness.facts)}, latency.timing
@@ -216,7 +212,7 @@ _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     RunSettings: lambda settings: {"settings": dict(settings.values)},
     Loading: vars,
     FirstRun: lambda first: {"first_run_ms": first.ms},
-    Accuracy: _accuracy_fields,
+    Accuracy: lambda it: {"accuracy": it, "max_abs_err": it.max_abs_err, "tolerance": it.tolerance},
     Judgement: vars,
     Vacuity: lambda vacuity: {"vacuous" if vacuity.whole else "partly_vacuous": vacuity.reasons},
     Proof: lambda proof: {"proofs": proof.facts},

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from device_runner.device import Array
 from device_runner.failures import Failure, Unsupported
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
-from harness.base.failures import InputRefused
+from harness.base.failures import CompileFailure, InputRefused
 from harness.base.plan import Plan
 from harness.base.tables import counted
 from harness.compile.artifacts.artifact import (
@@ -102,7 +102,10 @@ def open_work(plan: Plan, built: Built) -> Work:
     answers = built[plan.oracle.key]
     if isinstance(answers, InputRefused):
         raise answers  # inputs that nobody can compute are the first thing to correct, whatever a compiler says
-    artifact = _expect(built[plan.compile.key], Artifact)
+    compiled = built[plan.compile.key]
+    if isinstance(compiled, CompileFailure) and isinstance(answers, CompileFailure):
+        compiled.hint = answers.hint  # an exporter may have written what is no network at all
+    artifact = _expect(compiled, Artifact)
     return Work(plan, built, artifact, _expect(answers, Answers))
 
 

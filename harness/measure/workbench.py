@@ -337,8 +337,8 @@ def no_device(abi: str = "") -> Identity:
     """
     if abi and abi not in (processors := dict.fromkeys([*TRIPLES, platform.machine()])):
         raise UsageError(f"there is no processor {abi!r}", hint=f"use one of {', '.join(processors)}")
-    limits = {"work_group_items": 1024, "local_memory_bytes": ADRENO_LOCAL_BYTES}  # clinfo of Adreno 735, 740 and 750
-    return Identity("phone" if abi else NO_DEVICE, NO_DEVICE, abi=abi, **limits)
+    kind, items = "phone" if abi else NO_DEVICE, 1024  # clinfo of Adreno 735, 740 and 750
+    return Identity(kind, NO_DEVICE, abi=abi, work_group_items=items, local_memory_bytes=ADRENO_LOCAL_BYTES)
 
 
 @contextlib.contextmanager

@@ -266,7 +266,9 @@ class Builder:
 
 
 def _unchecked(result: Artifact | Answers | Failure, why: str) -> Artifact | Answers | Failure:
-    """Answers that took the place of the truth, with why that cannot be had."""
+    """Return answers that took the place of the truth, or why there are none, with why that cannot be had."""
+    if isinstance(result, failures.CompileFailure):
+        result.hint = f"nobody outside TVM computes this network either: {why}"
     return dataclasses.replace(result, unchecked=why) if isinstance(result, Answers) else result
 
 

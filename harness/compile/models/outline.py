@@ -230,14 +230,44 @@ def unknown_operators(model: Any, table: Collection[str]) -> dict[str, list[str]
 
 def require_known(model: Any, table: Collection[str]) -> None:
     """Raise `UnsupportedOperator`, which names all that are not in `table` and where they stand."""
-    unknown = unknown_operators(model, table)
-    _require_none(unknown, "TVM's ONNX importer does not know", "; ".join(remedies(unknown)))
+    if unknown := unknown_operators(model, table):
+        hint = contradiction(model) or "; ".join(remedies(unknown))
+        _require_none(unknown, "TVM's ONNX importer does not know", hint)
+
+
+def contradiction(model: Any) -> str:
+    """Return what is wrong with the shapes of a network that failed; empty if nothing is.
+
+    ONNX's strict inference also objects to networks that run, whose file notes a wrong shape somewhere.
+    """
+    import onnx
+
+    try:
+        onnx.shape_inference.infer_shapes(outline(model), strict_mode=True)
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        return f"the network contradicts itself: {str(error).splitlines()[0].rpartition('Inference error(s): ')[2]}"
+    return ""
 
 
 RECURRENT = ("LSTM", "GRU", "RNN")
 """Layers of steps, which are unrolled before TVM sees them (`harness.compile.models.preparation.recurrent`)."""
 INTEGER_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 """Products of integers, which TVM sees in float32 (`harness.compile.models.preparation.integers`)."""
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+"""Operators whose results differ with the same operands."""
+_REMEDIES = {
+    **dict.fromkeys(RECURRENT, "{} is unrolled where its length is known: fix the length with --shape"),
+    **dict.fromkeys(
+        ("Loop", "Scan"),
+        "{} is unrolled where the number of its rounds is known, and not 0 if they are stacked: fix lengths with "
+        "--shape, and what its condition reads with --fix",
+    ),
+    **dict.fromkeys(("DFT", "STFT"), "{} is written as a product in float32 where its length and window are constants"),
+    **dict.fromkeys(
+        INTEGER_PRODUCTS, "{} is computed in float32 where its weight is a constant and its sums are below 2^24"
+    ),
+    **dict.fromkeys(RANDOM, "no answer to random numbers is right or wrong: export the model without sampling"),
+}
 
 
 def remedies(unknown: Collection[str]) -> list[str]:
@@ -246,21 +276,9 @@ def remedies(unknown: Collection[str]) -> list[str]:
 
 
 def _remedy(kind: str) -> str:
-    if kind in RECURRENT:
-        return f"{kind} is unrolled where its length is known: fix the length with --shape"
-    if kind in ("Loop", "Scan"):
-        return (
-            f"{kind} is unrolled where the number of its rounds is known, and not 0 if they are stacked: fix lengths "
-            "with --shape, and what its condition reads with --fix"
-        )
-    if kind in ("DFT", "STFT"):
-        return f"{kind} is written as a product in float32 where its length and window are constants"
-    if kind in INTEGER_PRODUCTS:
-        return f"{kind} is computed in float32 where its weight is a constant and its sums are below 2^24"
-    domain, _, name = kind.rpartition(".")
-    if domain.startswith("com.microsoft"):
-        return f"onnxruntime's optimiser made {name}: take the model from before that"
-    return f"export the model without {kind}"
+    if kind.startswith("com.microsoft"):
+        return f"onnxruntime's optimiser made {kind.rpartition('.')[2]}: take the model from before that"
+    return _REMEDIES.get(kind, "export the model without {}").format(kind)
 
 
 def require_on_device(model: Any, host: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from harness.compile.compiler.compat import structurally_equal
@@ -28,11 +29,7 @@ class WatchedWorkaround:
 
 def watch(workarounds: Sequence[Workaround], effective: set[str]) -> list[WatchedWorkaround]:
     """Wrap workarounds so that `effective` collects the ids of those that change something."""
-    return [WatchedWorkaround(each.id, _watched(each.edits, _note(effective, each.id))) for each in workarounds]
-
-
-def _note(effective: set[str], name: str) -> Note:
-    return lambda: effective.add(name)
+    return [WatchedWorkaround(each.id, _watched(each.edits, partial(effective.add, each.id))) for each in workarounds]
 
 
 def _watched(edits: Edits, note: Note) -> Edits:

@@ -6,6 +6,7 @@ loaded to write or to read a record, and a part of a tool that is not installed 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError
@@ -46,8 +47,9 @@ def part_name(kind: type) -> str | None:
 
 def parts_of(*values: object) -> dict[str, Any]:
     """Choose the parts among these values, by their names and as a record keeps them."""
+    plain = partial(to_jsonable_python, inf_nan_mode="strings")
     names = [(part_name(type(value)), value) for value in values]
-    return {name: value if type(value) in CORE else _plain(value) for name, value in names if name}
+    return {name: value if type(value) in CORE else plain(value) for name, value in names if name}
 
 
 def read_part(kind: type[T], parts: dict[str, Any], case: str) -> T | None:
@@ -64,7 +66,3 @@ def read_part(kind: type[T], parts: dict[str, Any], case: str) -> T | None:
         where = ".".join(map(str, (name, *problem["loc"])))
         hint = "remove its line from the records, or upgrade adreno-bench"
         raise UsageError(f"a record of {case} cannot be read ({where}: {problem['msg']})", hint=hint) from None
-
-
-def _plain(value: object) -> Any:
-    return to_jsonable_python(value, inf_nan_mode="strings")

@@ -9,6 +9,7 @@ from typing import Any
 from harness.base.failures import ModelError
 from harness.base.tables import counted
 from harness.compile.models.outline import (
+    RANDOM,
     NetworkView,
     all_nodes,
     attribute_of,
@@ -27,8 +28,6 @@ from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 
 SCAN_WITHOUT_BATCH = 9
 """First operator set in which a Scan has neither a batch nor lengths."""
-RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-"""Operators whose results differ from round to round with the same operands."""
 
 
 def unroll_loops(model: Any) -> str:

@@ -17,6 +17,12 @@ def test_inputs_that_nobody_can_compute_come_before_a_compile_error() -> None:
         open_work(a_plan(), built)
 
 
+def test_a_compile_error_says_what_those_outside_tvm_say_of_the_network() -> None:
+    built = {"c-tiny": CompileFailure("Squeeze of 16"), "o-tiny": CompileFailure("Squeeze of 16", hint="invalid ONNX")}
+    with pytest.raises(CompileFailure, match="Squeeze of 16: invalid ONNX"):
+        open_work(a_plan(), built)
+
+
 @pytest.mark.parametrize(
     ("asked", "facts", "dtype", "computed"),
     [

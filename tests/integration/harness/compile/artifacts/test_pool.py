@@ -188,6 +188,14 @@ def test_where_the_truth_cannot_be_had_llvm_answers_and_it_is_said_why(tmp_path:
     assert (TRUTH.otherwise.title, "built") in states
 
 
+def test_where_llvm_compiles_no_answer_either_its_failure_says_why_nobody_else_had_one(tmp_path: Path) -> None:
+    script = forks(tmp_path, REFUSES)
+    with Builder(tmp_path / "store", Limits(), forks=script) as builder:
+        found = builder.build([TRUTH])[TRUTH.key]
+    assert isinstance(found, CompileFailure)
+    assert found.hint.startswith("nobody outside TVM computes this network either: ")
+
+
 def test_a_division_of_integers_by_0_is_the_inputs_fault(tmp_path: Path) -> None:
     script = forks(tmp_path, LLVM_ALONE.format(oracle="import os, signal; os.kill(os.getpid(), signal.SIGFPE)"))
     with Builder(tmp_path / "store", Limits(), forks=script) as builder:

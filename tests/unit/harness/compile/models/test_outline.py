@@ -9,7 +9,7 @@ from onnx import helper
 from small_networks import network
 
 from harness.base.failures import UnsupportedOperator
-from harness.compile.models.outline import require_on_device
+from harness.compile.models.outline import require_known, require_on_device
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name_with_what_to_do() -> None:
@@ -36,3 +36,21 @@ def test_samples_by_the_size_of_a_region_are_refused() -> None:
 
 def test_other_operators_pass() -> None:
     require_on_device(network([helper.make_node("Relu", ["x"], ["y"])], {"x": (2, 3)}), ())
+
+
+def test_a_network_that_contradicts_itself_is_told_so_and_not_to_fix_a_length() -> None:
+    """torch's older exporter wrote an axis too far behind; without that shape the GRU has no length."""
+    far = helper.make_node("Unsqueeze", ["x"], ["far"], "far", axes=[3])
+    gru = helper.make_node("GRU", ["far", "w", "r"], ["y"], hidden_size=2)
+    model = network([far, gru], {"x": (1, 96), "w": (1, 6, 4), "r": (1, 6, 2)}, opset=11)
+    with pytest.raises(UnsupportedOperator) as caught:
+        require_known(model, ("Unsqueeze",))
+    assert caught.value.hint.startswith("the network contradicts itself: (op_type:Unsqueeze, node name: far): ")
+    assert "--shape" not in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["RandomNormalLike", "Bernoulli"])
+def test_random_numbers_are_refused_because_no_answer_is_right(kind: str) -> None:
+    model = network([helper.make_node(kind, ["x"], ["y"])], {"x": (2, 3)})
+    with pytest.raises(UnsupportedOperator, match="no answer to random numbers is right or wrong"):
+        require_known(model, ())
