@@ -7,12 +7,14 @@ from device_runner.device import DeviceEntry
 from device_runner.failures import Failure
 from harness.base.model import OnnxModel
 from harness.judge.report.exports import CaseExport
-from harness.tools.python.interface import build, compare, devices, load, run
+from harness.tools.python.interface import build, compare, compile, devices, load, run
 from harness.tools.python.libraries import Library
+from harness.tools.python.modules import CompiledModule
 from harness.tools.python.results import Results, Verdicts
 
 __all__ = [
     "CaseExport",
+    "CompiledModule",
     "DeviceEntry",
     "Failure",
     "Library",
@@ -21,6 +23,7 @@ __all__ = [
     "Verdicts",
     "build",
     "compare",
+    "compile",
     "devices",
     "load",
     "run",

@@ -115,7 +115,7 @@ def import_request(
         if PATHS[request.path].family == "clml":
             require_no_branch(load(Path(request.model_file)))
         mod, inputs = import_model(Path(request.model_file), quirks, for_device=request.path != "cpu")
-        return _with_precision(edit_model(mod, quirks), Precision(request.precision)), inputs
+        return with_precision(edit_model(mod, quirks), Precision(request.precision)), inputs
 
 
 def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
@@ -167,7 +167,7 @@ def _node_of(error: Exception) -> str:
     return ""
 
 
-def _with_precision(mod: Any, precision: Precision) -> Any:
+def with_precision(mod: Any, precision: Precision) -> Any:
     """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in.
 
     Constants are computed first, or TVM computes them in halves also for what stays float32 and is judged so. Products

@@ -29,6 +29,7 @@ from harness.base.model import SUFFIXES, OnnxModel, models_given
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.tool import place_of
 from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
+from harness.compile.artifacts.planner import host_triple
 from harness.judge.report.screen import Screen
 from harness.judge.report.verdicts import ComparisonView, judge_sides
 from harness.judge.sides import Sides
@@ -37,6 +38,7 @@ from harness.measure.progress import Progress, SilentProgress
 from harness.measure.records.record import NO_DEVICE, RecordFile
 from harness.measure.workbench import Request, no_device, open_to_build, run_request
 from harness.tools.python.libraries import Library, libraries_of
+from harness.tools.python.modules import CompiledModule, compile_module
 from harness.tools.python.results import Results, Verdicts
 
 
@@ -150,6 +152,34 @@ def build(
     request = _request(models, paths, precisions, tunings, cases, suite, QuirkPolicy(as_shipped))
     with _progress(progress) as watcher, open_to_build(request, device, watcher, alike) as bench:
         return list(libraries_of(bench))
+
+
+def compile(
+    module: object, path: str, *, abi: str = "", precision: str = "float32", as_shipped: bool = False
+) -> CompiledModule:
+    """Compile a Relax module, with workarounds for TVM's known defects, as `relax.build` does without them.
+
+    `main` is the module's one function; what it calls becomes part of it. The module itself is not changed. Two kinds
+    of help that `build` gives a file need its ONNX network: the preparation, and the checks of what TVM's importer
+    misreads.
+
+    It compiles in this process, one module at a time: where TVM crashes, the process ends. `build` compiles in others.
+
+    Args:
+        module: A `tvm.IRModule` of fixed shapes, as `relax.frontend` imports it. Weights that are inputs stay inputs.
+        path: `clml`, `texture` or `opencl`, which stand for TVM's targets `qcom/adreno-opencl-clml` and so on.
+        abi: Processor to compile for: `arm64-v8a` for phones, `aarch64` for boards, by default that of this host.
+        precision: `float32` leaves number formats as they are; `float16` and `float16_acc32` convert the module.
+        as_shipped: Leave TVM's known defects in.
+
+    Raises:
+        Failure: A wrong option, another kind of module, or a module that TVM does not compile.
+    """
+    for name, word in (("path", path), ("abi", abi), ("precision", precision)):
+        if not isinstance(word, str):
+            raise UsageError(f"{name} is a word, not {word!r:.60}", hint="`help(adreno_bench.compile)` has the words")
+    (chosen,) = _choices(Precision, precision)
+    return compile_module(module, path, host_triple(no_device(abi)), chosen, as_shipped=as_shipped)
 
 
 def load(place: Place) -> Results:

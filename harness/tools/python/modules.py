@@ -1,0 +1,214 @@
+"""Relax modules of a program of one's own, compiled in its process, with the workarounds for TVM's known defects."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from device_runner.names import suggestion
+from harness.base.case import Precision
+from harness.base.failures import UsageError
+from harness.compile.artifacts.compile import export, stepping, with_precision
+from harness.compile.artifacts.planner import CONTESTANTS
+from harness.compile.compiler.compat import name_of, opencl_source, operator_name, type_of
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import BuiltModule, ImageLimits, edit_model
+from harness.compile.paths.effects import watch
+from harness.compile.paths.lowered_module import ENTRY, bindings, vdevices
+from harness.compile.quirks import Quirk, quirks_for
+
+OF_THE_IMPORTER = ("roi-align-half-pixel",)
+"""Quirks that correct what TVM's ONNX importer makes of a network: a module of another origin means what it says."""
+_LOWERED = ("relax.vm.", "relax.memory.", "relax.builtin.")
+"""Begin the operators that TVM's passes for a target leave behind."""
+
+
+@dataclass(frozen=True)
+class CompiledModule:
+    """A Relax module that `adreno_bench.compile` compiled.
+
+    A TVM with OpenCL runs it: `relax.VirtualMachine(executable, [tvm.device("opencl")] * devices)`.
+    """
+
+    executable: Any
+    """TVM's `VMExecutable`, as `relax.build` returns it."""
+    devices: int
+    """How often TVM's virtual machine wants the OpenCL device: once for each kind of its memory."""
+    quirks: tuple[str, ...]
+    """Defects of TVM that are worked around in it."""
+    effective_quirks: tuple[str, ...]
+    """Those of them whose workaround changed something in this module."""
+    facts: dict[str, Any]
+    """Number of kernels, of tensors in images, and on path `clml` of operators that CLML runs, among others."""
+    host_triple: str | None
+    """LLVM triple of the processor that it is for; None for that of this host."""
+
+    def export_library(self, file: str | PathLike[str]) -> Path:
+        """Link it into a shared library for its processor, and return the file.
+
+        `executable.export_library` links with tools of your own.
+
+        Raises:
+            Failure: There is no such folder, or no linker for that processor; the hint says how to install one.
+        """
+        library = Path(file).absolute()
+        if not library.parent.is_dir():
+            raise UsageError(f"there is no folder {library.parent}", hint="make it first")
+        export(self.executable, library, self.host_triple)
+        return library
+
+
+def compile_module(
+    module: Any, path_name: str, host_triple: str | None, precision: Precision, *, as_shipped: bool
+) -> CompiledModule:
+    """Compile a module as `compile_model` compiles a file. Raises `UsageError`, `CompileFailure`, `RigFailure`."""
+    if path_name not in CONTESTANTS:
+        raise UsageError(f"there is no path {path_name!r}", hint=suggestion(path_name, CONTESTANTS))
+    path = PATHS[path_name]
+    mod, name = _with_main(module)
+    _require_fixed_shapes(mod)
+    table = [quirk for quirk in quirks_for(path_name, precision, as_shipped=as_shipped) if _acts_on_modules(quirk)]
+    effective = {quirk.id for quirk in table if quirk.essential}
+    quirks, target = watch(table, effective), path.target(ImageLimits(), host_triple)
+    with stepping("prepare"):
+        mod = with_precision(edit_model(_in_dataflow(_own_copy(mod)), quirks), precision)
+    with stepping("lower"):
+        lowered = path.lower(mod, target, quirks)
+    with stepping("build"):
+        executable = path.build(lowered if name == ENTRY else _with_alias(lowered, name), target, quirks)
+        built = BuiltModule(lowered, executable, opencl_source(executable))
+    path.check(built)
+    return CompiledModule(
+        executable=executable,
+        devices=vdevices(lowered),
+        quirks=tuple(quirk.id for quirk in table),
+        effective_quirks=tuple(quirk.id for quirk in table if quirk.id in effective),
+        facts=asdict(path.facts(built)),
+        host_triple=host_triple,
+    )
+
+
+def _acts_on_modules(quirk: Quirk) -> bool:
+    """Return whether the workaround needs no ONNX network."""
+    return quirk.edits.network is None and quirk.id not in OF_THE_IMPORTER
+
+
+def _with_main(module: Any) -> tuple[Any, str]:
+    """Return the module with its one function as `main`, and the function's name.
+
+    What the function calls becomes part of it. Raises UsageError for anything else than such a module.
+    """
+    from tvm import relax
+
+    _require_module(module)
+    mod = module if len(_functions(module)) == 1 else relax.transform.InlinePrivateFunctions()(module)
+    names = _functions(mod)
+    if not names:
+        hint = "`relax.frontend` imports networks; a function of your own needs a `global_symbol`"
+        raise UsageError("the module has no Relax function to call", hint=hint)
+    if len(names) > 1:
+        raise UsageError(
+            f"the module has {len(names)} functions to call, and the workarounds are for one: {', '.join(names)}",
+            hint="compile a module for each, and give `private=True` to those that others call",
+        )
+    if sign := _sign_of_lowering(mod, names[0]):
+        hint = "compile it as it was imported, before TVM's passes for a target"
+        raise UsageError(f"the module is lowered already: it has {sign}", hint=hint)
+    return _renamed(mod, names[0]), names[0]
+
+
+def _require_module(module: Any) -> None:
+    """Raise UsageError for anything but an IRModule."""
+    import tvm
+
+    if not isinstance(module, tvm.IRModule):
+        what = repr(module) if isinstance(module, str | PathLike) else f"a {type(module).__name__}"
+        hint = "`relax.frontend` has functions that return one"
+        if isinstance(module, str | PathLike):
+            hint = "adreno_bench.build compiles a file"
+        elif isinstance(module, tuple):
+            hint = "`export_tvm` and `detach_params` return it first, and weights behind it"
+        raise UsageError(f"a module is a tvm.IRModule, not {what:.60}", hint=hint)
+
+
+def _functions(mod: Any) -> list[str]:
+    """Return the names of the Relax functions of a module."""
+    from tvm import relax
+
+    return [str(name.name_hint) for name, function in mod.functions_items() if isinstance(function, relax.Function)]
+
+
+def _sign_of_lowering(mod: Any, name: str) -> str:
+    """Return what only TVM's passes for a target put into a module; empty if there is nothing of it."""
+    if "vdevice" in mod.global_infos:
+        return "tensors with a place on a device (`vdevice`)"
+    called = (operator_name(binding.value) for binding in bindings(mod[name]))
+    return next((operator for operator in called if operator.startswith(_LOWERED)), "")
+
+
+def _require_fixed_shapes(mod: Any) -> None:
+    """Raise UsageError for a symbolic shape: TVM compiles none for images or CLML, and the workarounds read numbers."""
+    from tvm import relax
+
+    names = sorted({str(variable.name) for variable in relax.analysis.defined_symbolic_vars(mod[ENTRY])})
+    if names:
+        numbers = ", ".join(f'"{name}": 1' for name in names)
+        raise UsageError(
+            f"the shape of an input is not fixed: {', '.join(names)}",
+            hint=f"set it with mod = relax.transform.BindSymbolicVars({{{numbers}}})(mod)",
+        )
+
+
+def _renamed(mod: Any, name: str) -> Any:
+    """Return a module whose one Relax function, of this name, is `main`."""
+    import tvm
+    from tvm import relax
+
+    others = dict(mod.functions_items())
+    function = others.pop(mod.get_global_var(name)).with_attr("global_symbol", ENTRY)
+    builder = relax.BlockBuilder(tvm.IRModule(others, attrs=mod.attrs, global_infos=mod.global_infos))
+    builder.add_func(function, ENTRY)
+    return builder.get()
+
+
+def _with_alias(mod: Any, name: str) -> Any:
+    """Add a function that calls `main`, under the name that the caller's module has for it."""
+    from tvm import relax
+
+    main = mod[ENTRY]
+    params = [relax.Var(name_of(param), type_of(param)) for param in main.params]
+    builder = relax.BlockBuilder(mod)
+    with builder.function(name, params, attrs={"global_symbol": name, "relax.force_pure": True}):
+        builder.emit_func_output(builder.emit(relax.Call(mod.get_global_var(ENTRY), params)))
+    return builder.get()
+
+
+def _in_dataflow(mod: Any) -> Any:
+    """Put operators into blocks of data flow, outside of which TVM fuses none and chooses no layout."""
+    from tvm import relax, transform
+
+    return transform.Sequential([relax.transform.Normalize(), relax.transform.ConvertToDataflow()])(mod)
+
+
+def _own_copy(mod: Any) -> Any:
+    """Return a copy that shares no expression of a constant with the caller's module, which is left as it is.
+
+    TVM's AnnotateCustomMemoryScope writes the place of a constant into the constant itself. A module that was compiled
+    for path `texture` once does not compile another time.
+    """
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    class CopyConstants(PyExprMutator):  # type: ignore[misc]
+        """Copies the expression of a constant, and not its numbers."""
+
+        def visit_constant_(self, constant: Any) -> Any:
+            return relax.const(constant.value if hasattr(constant, "value") else constant.data)
+
+        visit_generic_const_ = visit_constant_  # its name from 0.27 on
+
+    copy = mod.clone()
+    copy.update_func(mod.get_global_var(ENTRY), mutator(CopyConstants)(copy).visit_expr(mod[ENTRY]))
+    return copy
