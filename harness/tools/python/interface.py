@@ -157,16 +157,16 @@ def build(
 def compile(
     module: object, path: str, *, abi: str = "", precision: str = "float32", as_shipped: bool = False
 ) -> CompiledModule:
-    """Compile a Relax module, with workarounds for TVM's known defects, as `relax.build` does without them.
+    """Compile a Relax module as `relax.build` does, with workarounds for TVM's known defects.
 
-    `main` is the module's one function; what it calls becomes part of it. The module itself is not changed. Two kinds
-    of help that `build` gives a file need its ONNX network: the preparation, and the checks of what TVM's importer
-    misreads.
+    The module has one function to call, which `main` is another name of. What it calls becomes part of it, and the
+    module itself stays as it is. What needs an ONNX file only `build` does: it prepares the network, and refuses what
+    TVM's importer misreads.
 
-    It compiles in this process, one module at a time: where TVM crashes, the process ends. `build` compiles in others.
+    It compiles in this process, one module at a time: a crash of TVM ends the process. `build` compiles in others.
 
     Args:
-        module: A `tvm.IRModule` of fixed shapes, as `relax.frontend` imports it. Weights that are inputs stay inputs.
+        module: A `tvm.IRModule` of fixed shapes, as `tvm.relax.frontend` makes it. Weights that are inputs stay inputs.
         path: `clml`, `texture` or `opencl`, which stand for TVM's targets `qcom/adreno-opencl-clml` and so on.
         abi: Processor to compile for: `arm64-v8a` for phones, `aarch64` for boards, by default that of this host.
         precision: `float32` leaves number formats as they are; `float16` and `float16_acc32` convert the module.
@@ -175,11 +175,13 @@ def compile(
     Raises:
         Failure: A wrong option, another kind of module, or a module that TVM does not compile.
     """
-    for name, word in (("path", path), ("abi", abi), ("precision", precision)):
+    words = (("path", path, "texture"), ("abi", abi, "aarch64"), ("precision", precision, "float16"))
+    for name, word, example in words:
         if not isinstance(word, str):
-            raise UsageError(f"{name} is a word, not {word!r:.60}", hint="`help(adreno_bench.compile)` has the words")
+            raise UsageError(f"{name} is a word, not a {type(word).__name__}", hint=f'write {name}="{example}"')
     (chosen,) = _choices(Precision, precision)
-    return compile_module(module, path, host_triple(no_device(abi)), chosen, as_shipped=as_shipped)
+    triple = host_triple(no_device(abi))
+    return compile_module(module, path, host_triple=triple, precision=chosen, as_shipped=as_shipped)
 
 
 def load(place: Place) -> Results:

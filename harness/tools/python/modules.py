@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from os import PathLike
+from dataclasses import asdict, dataclass, field
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from harness.compile.paths.effects import watch
 from harness.compile.paths.lowered_module import ENTRY, bindings, vdevices
 from harness.compile.quirks import Quirk, quirks_for
 
-OF_THE_IMPORTER = ("roi-align-half-pixel",)
+IMPORTER_QUIRKS = ("roi-align-half-pixel",)
 """Quirks that correct what TVM's ONNX importer makes of a network: a module of another origin means what it says."""
-_LOWERED = ("relax.vm.", "relax.memory.", "relax.builtin.")
+_LOWERED_OPERATORS = ("relax.vm.", "relax.memory.", "relax.builtin.")
 """Begin the operators that TVM's passes for a target leave behind."""
 
 
@@ -36,11 +36,11 @@ class CompiledModule:
     """TVM's `VMExecutable`, as `relax.build` returns it."""
     devices: int
     """How often TVM's virtual machine wants the OpenCL device: once for each kind of its memory."""
-    quirks: tuple[str, ...]
+    quirks: tuple[str, ...] = field(repr=False)
     """Defects of TVM that are worked around in it."""
     effective_quirks: tuple[str, ...]
     """Those of them whose workaround changed something in this module."""
-    facts: dict[str, Any]
+    facts: dict[str, Any] = field(repr=False)
     """Number of kernels, of tensors in images, and on path `clml` of operators that CLML runs, among others."""
     host_triple: str | None
     """LLVM triple of the processor that it is for; None for that of this host."""
@@ -61,15 +61,15 @@ class CompiledModule:
 
 
 def compile_module(
-    module: Any, path_name: str, host_triple: str | None, precision: Precision, *, as_shipped: bool
+    module: Any, path_name: str, *, host_triple: str | None, precision: Precision, as_shipped: bool
 ) -> CompiledModule:
     """Compile a module as `compile_model` compiles a file. Raises `UsageError`, `CompileFailure`, `RigFailure`."""
     if path_name not in CONTESTANTS:
         raise UsageError(f"there is no path {path_name!r}", hint=suggestion(path_name, CONTESTANTS))
     path = PATHS[path_name]
+    table = [quirk for quirk in quirks_for(path_name, precision, as_shipped=as_shipped) if _acts_on_modules(quirk)]
     mod, name = _with_main(module)
     _require_fixed_shapes(mod)
-    table = [quirk for quirk in quirks_for(path_name, precision, as_shipped=as_shipped) if _acts_on_modules(quirk)]
     effective = {quirk.id for quirk in table if quirk.essential}
     quirks, target = watch(table, effective), path.target(ImageLimits(), host_triple)
     with stepping("prepare"):
@@ -92,7 +92,7 @@ def compile_module(
 
 def _acts_on_modules(quirk: Quirk) -> bool:
     """Return whether the workaround needs no ONNX network."""
-    return quirk.edits.network is None and quirk.id not in OF_THE_IMPORTER
+    return quirk.edits.network is None and quirk.id not in IMPORTER_QUIRKS
 
 
 def _with_main(module: Any) -> tuple[Any, str]:
@@ -106,7 +106,7 @@ def _with_main(module: Any) -> tuple[Any, str]:
     mod = module if len(_functions(module)) == 1 else relax.transform.InlinePrivateFunctions()(module)
     names = _functions(mod)
     if not names:
-        hint = "`relax.frontend` imports networks; a function of your own needs a `global_symbol`"
+        hint = "tvm.relax.frontend imports networks; a function of your own needs a `global_symbol`"
         raise UsageError("the module has no Relax function to call", hint=hint)
     if len(names) > 1:
         raise UsageError(
@@ -123,14 +123,14 @@ def _require_module(module: Any) -> None:
     """Raise UsageError for anything but an IRModule."""
     import tvm
 
-    if not isinstance(module, tvm.IRModule):
-        what = repr(module) if isinstance(module, str | PathLike) else f"a {type(module).__name__}"
-        hint = "`relax.frontend` has functions that return one"
-        if isinstance(module, str | PathLike):
-            hint = "adreno_bench.build compiles a file"
-        elif isinstance(module, tuple):
-            hint = "`export_tvm` and `detach_params` return it first, and weights behind it"
-        raise UsageError(f"a module is a tvm.IRModule, not {what:.60}", hint=hint)
+    if isinstance(module, tvm.IRModule):
+        return
+    what, hint = f"a {type(module).__name__}", "tvm.relax.frontend makes one of a network"
+    if isinstance(module, str | PathLike):
+        what, hint = repr(fspath(module)), "adreno_bench.build compiles files"
+    elif isinstance(module, tuple):
+        hint = "it comes first in what `export_tvm` and `detach_params` return"
+    raise UsageError(f"a module is a tvm.IRModule, not {what:.60}", hint=hint)
 
 
 def _functions(mod: Any) -> list[str]:
@@ -145,7 +145,7 @@ def _sign_of_lowering(mod: Any, name: str) -> str:
     if "vdevice" in mod.global_infos:
         return "tensors with a place on a device (`vdevice`)"
     called = (operator_name(binding.value) for binding in bindings(mod[name]))
-    return next((operator for operator in called if operator.startswith(_LOWERED)), "")
+    return next((operator for operator in called if operator.startswith(_LOWERED_OPERATORS)), "")
 
 
 def _require_fixed_shapes(mod: Any) -> None:

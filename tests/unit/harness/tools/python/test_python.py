@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ def some_results() -> Results:
 
 
 def test_the_public_names_are_few_and_each_has_its_own_page_entry() -> None:
-    assert len(bench.__all__) <= 12
+    assert len(bench.__all__) <= 14
     assert all(getattr(bench, name).__doc__ for name in bench.__all__)
 
 
@@ -224,6 +225,22 @@ def test_a_build_is_refused_before_anything_is_compiled(
     monkeypatch.setattr("harness.tools.python.interface.open_to_build", None)
     with pytest.raises(UsageError, match=says):
         bench.build("tiny", progress=False, **words)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"path": "textur"}, "there is no path 'textur': did you mean 'texture'?"),
+        ({"path": "cpu"}, "there is no path 'cpu': known are clml, opencl, texture"),
+        ({"path": ["texture"]}, 'path is a word, not a list: write path="texture"'),
+        ({"abi": "arm64"}, "there is no processor 'arm64': use one of arm64-v8a, aarch64"),
+        ({"abi": None}, 'abi is a word, not a NoneType: write abi="aarch64"'),
+        ({"precision": "half"}, "there is no precision 'half': known are float32, float16, float16_acc32"),
+    ],
+)
+def test_a_module_is_not_looked_at_for_words_that_mean_nothing(words: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        bench.compile(None, **{"path": "texture", **words})
 
 
 def test_a_build_is_for_the_processor_and_for_no_device_by_default(
