@@ -86,7 +86,7 @@ def test_a_module_means_what_it_says_where_the_onnx_importer_would_be_corrected(
     features = np.random.default_rng(1).standard_normal((1, 2, 8, 8), np.float32)
     regions = np.array([[1, 1, 9, 9], [2, 3, 12, 11], [0, 0, 15, 15]], np.float32)
     (expected,) = run_on_cpu(cpu_machine(nets.regions()), [features, regions])
-    np.testing.assert_allclose(answer(nets.regions(), "opencl", features, regions), expected, rtol=1e-5, atol=1e-5)
+    assert np.max(np.abs(answer(nets.regions(), "opencl", features, regions) - expected)) < 1e-5
 
 
 def test_the_example_of_the_docs_compiles_what_tvm_runs(

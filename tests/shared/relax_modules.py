@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 
 from harness.compile.compiler.compat import tensor_type
 
-Array = NDArray[np.float32]
+Array = NDArray[Any]
 
 _RNG = np.random.default_rng(7)
 INPUT: Array = _RNG.standard_normal((1, 4, 8, 8), np.float32)
@@ -28,11 +28,11 @@ def answer() -> Array:
 def _rectified(data: Array, weight: Array) -> Array:
     padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = sliding_window_view(padded, (3, 3), axis=(2, 3))
-    return np.maximum(np.einsum("nchwij,ocij->nohw", windows, weight), 0)
+    return np.asarray(np.maximum(np.einsum("nchwij,ocij->nohw", windows, weight), 0))
 
 
-def by_hand(name: str = "main", *, batch: Any = 1, dataflow: bool = True) -> Any:
-    """Return a module with a function of one's own."""
+def by_hand(name: str = "main", *, batch: Any = 1, dataflow: bool = True, shift: float = 0.0) -> Any:
+    """Return a module with a function of one's own, which adds `shift` at the end."""
     from contextlib import nullcontext
 
     from tvm import relax
@@ -45,6 +45,8 @@ def by_hand(name: str = "main", *, batch: Any = 1, dataflow: bool = True) -> Any
             for weight in (FIRST, SECOND):
                 value = builder.emit(relax.op.nn.conv2d(value, relax.const(weight), padding=1))
                 value = builder.emit(relax.op.nn.relu(value))
+            if shift:
+                value = builder.emit(relax.op.add(value, relax.const(np.full((8, 1, 1), shift, np.float32))))
             result = builder.emit_output(value) if dataflow else value
         builder.emit_func_output(result)
     return builder.get()

@@ -75,14 +75,14 @@ def compile_module(
     with stepping("prepare"):
         mod = with_precision(edit_model(_in_dataflow(_own_copy(mod)), quirks), precision)
     with stepping("lower"):
-        lowered = path.lower(mod, target, quirks)
+        output = path.lower(mod, target, quirks)
     with stepping("build"):
-        executable = path.build(lowered if name == ENTRY else _with_alias(lowered, name), target, quirks)
-        built = BuiltModule(lowered, executable, opencl_source(executable))
+        executable = path.build(output if name == ENTRY else _with_alias(output, name), target, quirks)
+        built = BuiltModule(output, executable, opencl_source(executable))
     path.check(built)
     return CompiledModule(
         executable=executable,
-        devices=vdevices(lowered),
+        devices=vdevices(output),
         quirks=tuple(quirk.id for quirk in table),
         effective_quirks=tuple(quirk.id for quirk in table if quirk.id in effective),
         facts=asdict(path.facts(built)),
