@@ -30,6 +30,7 @@ from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.base.tool import place_of
 from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
 from harness.compile.artifacts.planner import host_triple
+from harness.compile.paths.base import ImageLimits
 from harness.judge.report.screen import Screen
 from harness.judge.report.verdicts import ComparisonView, judge_sides
 from harness.judge.sides import Sides
@@ -155,7 +156,13 @@ def build(
 
 
 def compile(
-    module: object, path: str, *, abi: str = "", precision: str = "float32", as_shipped: bool = False
+    module: object,
+    path: str,
+    *,
+    abi: str = "",
+    precision: str = "float32",
+    image_side: int = ImageLimits.image2d_max_width,
+    as_shipped: bool = False,
 ) -> CompiledModule:
     """Compile a Relax module as `relax.build` does, with workarounds for TVM's known defects.
 
@@ -170,6 +177,7 @@ def compile(
         path: `clml`, `texture` or `opencl`, which stand for TVM's targets `qcom/adreno-opencl-clml` and so on.
         abi: Processor to compile for: `arm64-v8a` for phones, `aarch64` for boards, by default that of this host.
         precision: `float32` leaves number formats as they are; `float16` and `float16_acc32` convert the module.
+        image_side: Most pixels along a side of the device's images: 16384 on Adreno since the 5xx, 8192 on PoCL.
         as_shipped: Leave TVM's known defects in.
 
     Raises:
@@ -180,8 +188,10 @@ def compile(
         if not isinstance(word, str):
             raise UsageError(f"{name} is a word, not a {type(word).__name__}", hint=f'write {name}="{example}"')
     (chosen,) = _choices(Precision, precision)
-    triple = host_triple(no_device(abi))
-    return compile_module(module, path, host_triple=triple, precision=chosen, as_shipped=as_shipped)
+    if not isinstance(image_side, int) or image_side < 1:
+        raise UsageError(f"image_side is a number of pixels, not {image_side!r:.60}", hint="write image_side=16384")
+    limits, triple = ImageLimits(image_side, image_side), host_triple(no_device(abi))
+    return compile_module(module, path, limits, triple, chosen, as_shipped=as_shipped)
 
 
 def load(place: Place) -> Results:

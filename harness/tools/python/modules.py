@@ -61,7 +61,7 @@ class CompiledModule:
 
 
 def compile_module(
-    module: Any, path_name: str, *, host_triple: str | None, precision: Precision, as_shipped: bool
+    module: Any, path_name: str, limits: ImageLimits, host_triple: str | None, precision: Precision, *, as_shipped: bool
 ) -> CompiledModule:
     """Compile a module as `compile_model` compiles a file. Raises `UsageError`, `CompileFailure`, `RigFailure`."""
     if path_name not in CONTESTANTS:
@@ -71,7 +71,7 @@ def compile_module(
     mod, name = _with_main(module)
     _require_fixed_shapes(mod)
     effective = {quirk.id for quirk in table if quirk.essential}
-    quirks, target = watch(table, effective), path.target(ImageLimits(), host_triple)
+    quirks, target = watch(table, effective), path.target(limits, host_triple)
     with stepping("prepare"):
         mod = with_precision(edit_model(_in_dataflow(_own_copy(mod)), quirks), precision)
     with stepping("lower"):

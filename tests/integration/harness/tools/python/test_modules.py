@@ -107,6 +107,11 @@ def test_images_take_a_module_without_data_flow_and_one_of_several_functions() -
     assert bench.compile(with_part(), "texture").facts == plain
 
 
+def test_images_are_no_larger_than_those_of_the_device() -> None:
+    assert bench.compile(nets.by_hand(), "texture").facts["image_side"] > 32
+    assert bench.compile(nets.by_hand(), "texture", image_side=32).facts["image_side"] <= 32
+
+
 def test_clml_takes_a_module_whole() -> None:
     facts = bench.compile(nets.by_nn(), "clml").facts
     assert facts["macs_offloaded"] == facts["macs"] > 0

@@ -236,6 +236,7 @@ def test_a_build_is_refused_before_anything_is_compiled(
         ({"abi": "arm64"}, "there is no processor 'arm64': use one of arm64-v8a, aarch64"),
         ({"abi": None}, 'abi is a word, not a NoneType: write abi="aarch64"'),
         ({"precision": "half"}, "there is no precision 'half': known are float32, float16, float16_acc32"),
+        ({"image_side": 0}, "image_side is a number of pixels, not 0: write image_side=16384"),
     ],
 )
 def test_a_module_is_not_looked_at_for_words_that_mean_nothing(words: Any, says: str) -> None:
