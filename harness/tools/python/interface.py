@@ -167,8 +167,8 @@ def compile(
     """Compile a Relax module as `relax.build` does, with workarounds for TVM's known defects.
 
     The module has one function to call, which `main` is another name of. What it calls becomes part of it, and the
-    module itself stays as it is. What needs an ONNX file only `build` does: it prepares the network, and refuses what
-    TVM's importer misreads.
+    module itself stays as it is. Only `build` has the ONNX file: it prepares the network, and refuses what TVM's
+    importer misreads.
 
     It compiles in this process, one module at a time: a crash of TVM ends the process. `build` compiles in others.
 

@@ -12,7 +12,7 @@ from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.compile.artifacts.compile import export, stepping, with_precision
 from harness.compile.artifacts.planner import CONTESTANTS
-from harness.compile.compiler.compat import name_of, opencl_source, operator_name, type_of
+from harness.compile.compiler.compat import is_tensor, name_of, opencl_source, operator_name, type_of
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import BuiltModule, ImageLimits, edit_model
 from harness.compile.paths.effects import watch
@@ -149,9 +149,13 @@ def _sign_of_lowering(mod: Any, name: str) -> str:
 
 
 def _require_fixed_shapes(mod: Any) -> None:
-    """Raise UsageError for a symbolic shape: TVM compiles none for images or CLML, and the workarounds read numbers."""
+    """Raise UsageError for a shape that is no number: TVM compiles none for images or CLML, nor do the workarounds."""
     from tvm import relax
 
+    params = [(name_of(param), type_of(param)) for param in mod[ENTRY].params]
+    if unknown := [name for name, kind in params if is_tensor(kind) and kind.shape is None]:
+        hint = 'write it into the type: R.Tensor((1, 3, 224, 224), "float32")'
+        raise UsageError(f"the shape of an input is unknown: {', '.join(unknown)}", hint=hint)
     names = sorted({str(variable.name) for variable in relax.analysis.defined_symbolic_vars(mod[ENTRY])})
     if names:
         numbers = ", ".join(f'"{name}": 1' for name in names)

@@ -40,6 +40,16 @@ def symbolic() -> Any:
     return nets.by_hand(batch=tirx.Var("batch", "int64"))
 
 
+def without_shape() -> Any:
+    from tvm import relax
+
+    data = relax.Var("data", tensor_type(None, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(data)))
+    return builder.get()
+
+
 def with_part() -> Any:
     """The network as a private function, and a function that calls it."""
     from tvm import relax
@@ -68,6 +78,10 @@ def with_part() -> Any:
             r"the module is lowered already: it has tensors .* \(`vdevice`\): compile it as it",
         ),
         (two_functions, "the module has 2 functions to call, and the workarounds are for one: main, other: compile a"),
+        (
+            without_shape,
+            r"the shape of an input is unknown: data: write it into the type: R.Tensor\(",
+        ),
         (symbolic, r'not fixed: batch: set it with mod = relax.transform.BindSymbolicVars\(\{"batch": 1\}\)\(mod\)'),
     ],
 )
