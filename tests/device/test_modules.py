@@ -72,6 +72,8 @@ def test_a_module_of_each_front_end_is_right(make: Callable[[], Any], name: str,
 
 def test_what_is_wrong_as_shipped_is_right_with_the_workarounds(answer: Answer) -> None:
     mod = nets.by_hand()
+    if "texture-store-broadcast" not in bench.compile(mod, "texture").quirks:
+        pytest.skip("this release of TVM stores texels right")
     shipped = answer(mod, "texture", as_shipped=True)
     assert np.max(np.abs(shipped - nets.answer())) > 10
     require_right(answer(mod, "texture"))

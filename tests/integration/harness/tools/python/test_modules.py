@@ -134,7 +134,7 @@ def test_clml_takes_a_module_whole() -> None:
 def test_a_library_is_for_its_devices_and_names_what_was_worked_around(tmp_path: Path) -> None:
     compiled = bench.compile(nets.by_hand(), "texture")
     assert compiled.devices == 2
-    assert "texture-store-broadcast" in compiled.effective_quirks
+    assert "texture-conv-out-dtype" in compiled.effective_quirks
     assert set(compiled.effective_quirks) < set(compiled.quirks)
     assert compiled.export_library(tmp_path / "lib.so") == tmp_path / "lib.so"
     with pytest.raises(UsageError, match=r"there is no folder .*none: make it first"):
