@@ -144,7 +144,7 @@ def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:
     """Shape and bits per number of each tensor that a TIR function takes, those that it writes last."""
     from tvm import DataType
 
-    for buffer in _buffers(function):
+    for buffer in parameter_buffers(function):
         yield list(buffer.shape), DataType(dtype_of(buffer)).bits
 
 
@@ -156,7 +156,8 @@ def bytes_of(buffer: Any) -> int:
     return prod(extents) * int(DataType(dtype_of(buffer)).bits) // 8
 
 
-def _buffers(function: Any) -> Iterator[Any]:
+def parameter_buffers(function: Any) -> Iterator[Any]:
+    """Yield the buffers that a TIR function takes, those that it writes last."""
     for parameter in function.params:
         buffer = function.buffer_map.get(parameter) if hasattr(function, "buffer_map") else parameter
         if hasattr(buffer, "shape"):
@@ -184,12 +185,17 @@ def writes_texture(function: Any) -> bool:
 
 def touches_texture(function: Any) -> bool:
     """Return whether a lowered operator reads or writes an image."""
-    return any("texture" in str(buffer.scope()) for buffer in _buffers(function))
+    return any("texture" in str(buffer.scope()) for buffer in parameter_buffers(function))
 
 
 def read_buffers(block: Any) -> list[Any]:
     """Return the buffers that a block of TIR reads. Until 0.26 a region called its buffer so."""
     return [region.source if hasattr(region, "source") else region.buffer for region in block.reads]
+
+
+def loaded_buffer(part: Any) -> Any:
+    """Return the buffer that a part of an expression reads; None if it is no such part. Until 0.26 it was `buffer`."""
+    return getattr(part, "source", getattr(part, "buffer", None)) if hasattr(part, "indices") else None
 
 
 def tir_function(source: str) -> Any:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, read_buffers, touches_texture
+from harness.compile.compiler.compat import (
+    dtype_of,
+    loaded_buffer,
+    operator_name,
+    parameter_buffers,
+    read_buffers,
+    rebind_main,
+    touches_texture,
+    type_of,
+    with_main,
+)
 from harness.compile.compiler.passes import Passes, before, before_first, insert_before, insert_before_first, own_pass
 from harness.compile.compiler.tir import (
     SCHEDULE,
@@ -31,6 +41,10 @@ _ROOT = "root"
 """Name of the block around all others, which every schedule asks for."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
+_FREE, _ENDS = 2, 3
+"""`op_pattern` of functions that TVM fuses with what is behind them, and of a reduction, which ends its kernel."""
+_LONGEST = 1000
+"""Longest expression, in variables, numbers and operators, that another kernel may repeat."""
 Rewrite = Callable[[Any], Any]
 """Takes a function of TIR and returns it, changed or not."""
 
@@ -53,6 +67,41 @@ def skip_threaded(passes: Passes) -> Passes:
         return mark_scheduled(function) if threaded and not rooted else function
 
     return insert_before_first(passes, SCHEDULE, _relax_stage_pass("SkipThreaded", rewrite))
+
+
+def bound_fusions(mod: Any) -> Any:
+    """Let a function end its kernel if what it computes is too long: each of its readers would compute it again."""
+    from tvm import relax
+
+    builder, lengths = relax.BlockBuilder(mod), dict[Any, int]()
+
+    def bind(binding: Any) -> Any:
+        call = binding.value
+        function = mod[call.args[0]] if operator_name(call) == "relax.call_tir" else None
+        if function is None or int((function.attrs or {}).get("op_pattern", _ENDS)) > _FREE:
+            return binding
+        parts = [part for store in walk(function.body) if hasattr(store, "value") for part in _all_parts(store.value)]
+        loads = [buffer for buffer in map(loaded_buffer, parts) if buffer is not None]
+        read = zip(parameter_buffers(function), call.args[1].fields, strict=False)  # and then those that it writes
+        length = len(parts) + sum(
+            sum(map(buffer.same_as, loads)) * lengths[tensor] for buffer, tensor in read if tensor in lengths
+        )
+        if length <= _LONGEST:
+            lengths[binding.var] = length
+            return binding
+        end = builder.add_func(function.with_attr("op_pattern", _ENDS), call.args[0].name_hint)
+        return relax.VarBinding(binding.var, relax.call_tir(end, call.args[1], type_of(call), *call.args[2:]))
+
+    main = rebind_main(mod, bind)["main"]
+    return relax.transform.Normalize()(with_main(builder.get(), main))
+
+
+def _all_parts(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all that it consists of, and the same of the indices in it."""
+    for part in parts_of(expression):
+        yield part
+        for index in getattr(part, "indices", ()):
+            yield from _all_parts(index)
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
@@ -184,6 +233,16 @@ def _has_vector_form(call: Any, lane: Any) -> bool:
 
 
 QUIRKS = (
+    Quirk(
+        "fusion-repeats",
+        "in a fused kernel a result is computed anew for each of its readers: a chain of 14 SiLU computes the first "
+        "8,192 times in a source of 2 MB, and kornia's canny compiles for minutes",
+        upstream="src/relax/transform/fuse_ops.cc: fuses element-wise functions whatever reads them; the schedules of "
+        "dlight inline each into all of its readers",
+        workaround="a function whose expression has more than 1,000 parts, with all that it repeats, ends its kernel",
+        paths=("opencl", "texture", "clml"),
+        edits=Edits(relax=before("FuseOps", "BoundFusions", bound_fusions)),
+    ),
     Quirk(
         "opaque-kernel-schedule",
         "a function that comes with threads of its own (ScatterElements) stops the rule for pools: `ScheduleError` in "

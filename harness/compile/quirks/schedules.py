@@ -11,14 +11,7 @@ from typing import Any
 
 from harness.compile.compiler.compat import bytes_of, rewrite_main, type_of, writes_texture
 from harness.compile.compiler.passes import adreno_tir_passes, before_first, insert_before, passes_before
-from harness.compile.compiler.tir import (
-    SCHEDULE,
-    is_block,
-    map_children,
-    spatial_block,
-    statement_pass,
-    walk,
-)
+from harness.compile.compiler.tir import SCHEDULE, is_block, map_children, spatial_block, statement_pass, walk
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
 from harness.compile.quirks.layouts import any_of, reduced_axes, without_kept_axes
