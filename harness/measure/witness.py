@@ -31,6 +31,8 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
 
     None if it did not run, has no answer, or was the judge itself.
     """
+    from harness.compile.artifacts.keys import llvm_double_job, llvm_half_job
+
     answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
     if not answer or not accuracy or not job or work.unchecked:
         return None
@@ -41,35 +43,23 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
         return None
     report = compare_with_witness(answer.outputs, work.truth, answers)
     if report.blames_importer:
-        return replace(report, right_in_double=_right_in_double(work, builder))
-    half = work.plan.case.precision is Precision.FLOAT16 and not accuracy.right and report.with_judge
-    return replace(report, wrong_in_half_sums=_wrong_in_half_sums(work, job, builder)) if half else report
-
-
-def _right_in_double(work: Work, builder: Builder | None) -> bool:
-    """Return whether TVM's importer and LLVM are right in double precision; False where they have no answer in it."""
-    from harness.compile.artifacts.keys import llvm_double_job
-
-    job = llvm_double_job(work.plan.oracle)
-    answers = builder.build([job])[job.key] if builder else None
-    if not isinstance(answers, Answers):
-        return False
-    outputs = load_arrays(answers.folder / OUTPUTS)
-    return len(outputs) == len(work.truth.expected) and work.truth.judge(outputs).right
-
-
-def _wrong_in_half_sums(work: Work, witness: Job, builder: Builder | None) -> bool:
-    """Return whether the width of sums decides if LLVM is right with numbers in half precision."""
-    from harness.compile.artifacts.keys import llvm_half_job
+        return replace(report, right_in_double=bool(_is_right(work, llvm_double_job(work.plan.oracle), builder)))
+    if accuracy.right or not report.with_judge or work.plan.case.precision is not Precision.FLOAT16:
+        return report
 
     def right_in(precision: Precision) -> bool | None:
-        job = llvm_half_job(witness, precision)
-        answers = builder.build([job])[job.key] if builder else None
-        if isinstance(answers, Answers):
-            return work.truth.judge(load_arrays(answers.folder / OUTPUTS)).right
-        return False if isinstance(answers, OracleNotFinite) else None
+        return _is_right(work, llvm_half_job(job, precision), builder)
 
-    return right_in(Precision.FLOAT16) is False and right_in(Precision.FLOAT16_ACC32) is True
+    wrong = right_in(Precision.FLOAT16) is False and right_in(Precision.FLOAT16_ACC32) is True
+    return replace(report, wrong_in_half_sums=wrong)
+
+
+def _is_right(work: Work, job: Job, builder: Builder | None) -> bool | None:
+    """Return whether an answer of LLVM's is right: not if it leaves the range, and None if there is none."""
+    answers = builder.build([job])[job.key] if builder else None
+    if isinstance(answers, Answers):
+        return work.truth.judge(load_arrays(answers.folder / OUTPUTS)).right
+    return False if isinstance(answers, OracleNotFinite) else None
 
 
 def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:
