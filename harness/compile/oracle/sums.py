@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import constants, copy_of, inner_graphs, static_shape
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.outline import all_graphs, constants, copy_of, static_shape
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.oracle.operands import data_operands
 from harness.compile.oracle.sum_forms import (
     FUNCTIONS,
@@ -45,56 +46,54 @@ def with_wide_sums(model: Any, types: Types) -> Any:
     model, types = as_means(model, types, LONG)
     shapes = {name: static_shape(kind) for name, kind in types.items()}
 
-    def widen(node: Any) -> list[Any]:
+    def widen(write: NodeWriter, node: Any) -> list[Any] | None:
         if not _is_float(types, node.output[0]):
-            return [node]
+            return None
         if is_onnx(node, *WIDE):
-            return _in_double(node, types)
+            return _in_double(write, node, types)
         if is_onnx(node, "AveragePool") and window_terms(node) >= LONG:
-            return halve_window(node)
+            return halve_window(write, node)
         if is_onnx(node, "Conv", "ConvTranspose") and (weight := shapes.get(node.input[1])):
-            return split_convolution(node, weight) if convolution_terms(node, weight) >= LONG else [node]
-        return [node]
+            return split_convolution(write, node, weight) if convolution_terms(node, weight) >= LONG else None
+        return None
 
-    return _rewritten(model, widen)
+    return _rewritten(model, widen) or model
 
 
 def with_serial_sums(model: Any, types: Types) -> Any | None:
     """Return the network with each long sum added term by term; None if it has none."""
     model, types = as_means(model, types, LONG)
     model, types = as_functions(model, types, FUNCTIONS, LONG)
-    weights, long = constants(model), False
+    weights = constants(model)
 
-    def serial(node: Any) -> list[Any]:
-        nonlocal long
+    def serial(write: NodeWriter, node: Any) -> list[Any] | None:
         shape = static_shape(types.get(node.input[0])) if is_onnx(node, "ReduceSum", "ReduceMean") else None
         if not shape or not _is_float(types, node.input[0]):
-            return [node]
+            return None
         axes = sum_axes(node, len(shape), weights)
         if axes is None or math.prod(shape[axis] for axis in axes) < LONG:
-            return [node]
-        long = True
-        return add_in_turn(node, shape, axes)
+            return None
+        return add_in_turn(write, node, shape, axes)
 
-    turns = _rewritten(model, serial)
-    return turns if long else None
+    return _rewritten(model, serial)
 
 
-def _in_double(node: Any, types: Types) -> list[Any]:
+def _in_double(write: NodeWriter, node: Any, types: Types) -> list[Any] | None:
     """Return an operator of one result in double precision, between numbers in single precision."""
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
-    name = node.output[0]
     if any(node.output[1:]):
-        return [node]
-    wide, before = helper.make_node(node.op_type, node.input, [f"{name}/wide"]), []
-    wide.attribute.extend(node.attribute)
+        return None
+    operands = list(node.input)
     for place in data_operands(node):
-        if (operand := node.input[place]) and _is_float(types, operand):
-            wide.input[place] = f"{name}/{place}/wide"
-            before.append(helper.make_node("Cast", [operand], [wide.input[place]], to=TensorProto.DOUBLE))
-    after = helper.make_node("Cast", wide.output, [name], to=TensorProto.FLOAT)
-    return [*before, wide, after] if before else [node]
+        if _is_float(types, operands[place]):
+            operands[place] = write.add("Cast", operands[place], to=TensorProto.DOUBLE)
+    if not write.nodes:
+        return None
+    wide = write.add(node.op_type, *operands)
+    write.nodes[-1].attribute.extend(node.attribute)
+    write.add("Cast", wide, output=node.output[0], to=TensorProto.FLOAT)
+    return write.take()
 
 
 def _is_float(types: Types, name: str) -> bool:
@@ -103,17 +102,11 @@ def _is_float(types: Types, name: str) -> bool:
     return name in types and types[name].elem_type == TensorProto.FLOAT
 
 
-def _rewritten(model: Any, replace: Callable[[Any], Sequence[Any]]) -> Any:
-    """Return the network with each operator replaced by what computes it otherwise, in branches and bodies, too."""
+def _rewritten(model: Any, replacement: Callable[[NodeWriter, Any], Sequence[Any] | None]) -> Any | None:
+    """Return the network with what computes operators otherwise, in branches and bodies, too; None if none is."""
     whole = copy_of(model)
-    _rewrite_graph(whole.graph, replace)
-    return whole
-
-
-def _rewrite_graph(graph: Any, replace: Callable[[Any], Sequence[Any]]) -> None:
-    nodes = list(graph.node)
-    del graph.node[:], graph.value_info[:]
-    for node in nodes:
-        for inner in inner_graphs(node):
-            _rewrite_graph(inner, replace)
-        graph.node.extend(replace(node))
+    replace = partial(replacement, NodeWriter(whole, "sum"))
+    gone = [node for graph in all_graphs(whole.graph) for node in replace_nodes(graph, replace)]
+    for graph in all_graphs(whole.graph):
+        del graph.value_info[:]
+    return whole if gone else None

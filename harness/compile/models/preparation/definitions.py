@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from harness.compile.models.outline import NetworkView, attribute_of, copy_of, kind_of, static_shape, tensor_types
@@ -92,7 +93,8 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
     import numpy as np
     from onnx import TensorProto
 
-    write, view, newer = NodeWriter(model, "norm"), NetworkView(model), opset_of(model) >= 18
+    write, view = NodeWriter(model, "norm"), NetworkView(model)
+    reduced = partial(write_reduction, write, opset_of(model))
 
     def divided(node: Any) -> list[Any] | None:
         tensor = view.kind(node.input[0])
@@ -111,11 +113,16 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
         write.add("Div", data, divisor, output=node.output[0])
         return write.take()
 
-    def reduced(reduction: str, data: str, axes: Sequence[int]) -> str:
-        attributes: dict[str, Any] = {} if newer else {"axes": axes}
-        return write.add(reduction, data, *[write.integers(*axes)] * newer, **attributes)
-
     return replace_nodes(model.graph, divided, *operators)
+
+
+def write_reduction(
+    write: NodeWriter, opset: int, kind: str, data: str, axes: Sequence[int], *, output: str = ""
+) -> str:
+    """Write a reduction along some axes, which are an input from operator set 18 on; returns its result's name."""
+    if opset < 18:
+        return write.add(kind, data, output=output, axes=axes)
+    return write.add(kind, data, write.integers(*axes), output=output)
 
 
 def _write_scalers(model: Any) -> list[Any]:
