@@ -6,6 +6,8 @@ almost equal may fall otherwise (`decisions`). All of it is measured once, besid
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +38,7 @@ from harness.compile.oracle.rounding import (
     move_numbers,
     relative_movement,
 )
-from harness.compile.oracle.sums import with_serial_sums, with_wide_sums
+from harness.compile.oracle.sums import TERMS, with_serial_sums, with_wide_sums
 from harness.compile.oracle.truth import with_outputs
 
 if TYPE_CHECKING:
@@ -95,10 +97,11 @@ class _JudgedNetwork:
 
         places = _or(lambda: coordinate_rounding(self.model, self.types), 0.0)
         least = {precision: AMOUNT[precision] * places for precision in PRECISIONS}
-        names = [*(value.name for value in self.model.graph.output), *self.compared]
-        moved = {precision: _or(partial(self._moved, names, precision), list[Any]()) for precision in PRECISIONS}
+        names = [value.name for value in self.model.graph.output]
+        outputs = dict(zip(names, self.outputs, strict=True))
+        moved = {kind: _or(partial(self._moved, outputs, {"": AMOUNT[kind]}), list[Any]()) for kind in PRECISIONS}
         own = _or(self._own, None)
-        decided = {name: _or(partial(self._decided, moved[name], name), None) for name in PRECISIONS}
+        decided = {kind: _or(partial(self._decided, kind), None) for kind in PRECISIONS}
         return [
             Measured(
                 rounding={
@@ -115,21 +118,41 @@ class _JudgedNetwork:
             for index, output in enumerate(self.outputs)
         ]
 
-    def _moved(self, names: Sequence[str], precision: str) -> list[Array]:
-        """Return how far rounding in a precision moves these tensors, where every decision is the judge's.
+    def _moved(self, values: Values, amounts: Mapping[str, float]) -> list[Array]:
+        """Return how far these tensors move if numbers move by these amounts, and every decision is the judge's.
 
         Numbers in half precision are in single precision for that.
         """
         model, types, inputs = self.fixed, self.types, self.inputs
-        tensors = [*self.outputs, *self.compared.values()]
+        names, tensors = list(values), list(values.values())
         if in_half(types):
             single: Values = {n: a.astype("float32") if a.dtype == "float16" else a for n, a in inputs.items()}
             model, inputs = in_single(model), single
             types, tensors = tensor_types(model), OnnxRuntime(with_outputs(model, names)).ask(inputs)
         exact = exact_tensors(model, types, inputs)
-        draws = (move_numbers(model, types, draw, exact, AMOUNT[precision]) for draw in range(DRAWS))
+        draws = (move_numbers(model, types, draw, exact, amounts) for draw in range(DRAWS))
         answers = (OnnxRuntime(with_outputs(moved, names)).ask(inputs) for moved in draws)
         return farthest(tensors, answers)
+
+    def _amounts(self) -> dict[str, float]:
+        """Return how far numbers move in half precision before decisions: farther where many are added.
+
+        A sum of n terms, added one by one, is off by √(n/6) halves of a unit (Higham and Mary, SIAM J. Sci. Comput. 41,
+        2019). Its operands move by that, which shows where terms cancel, and its result, for where they do not.
+        """
+        from onnx import helper
+
+        amounts, shaped = {"": AMOUNT[HALVES]}, copy_of(self.fixed)
+        sums = [node for node in self.fixed.graph.node if is_onnx(node, *TERMS)]
+        tensors = [[node.input[0], node.input[len(node.input[:2]) - 1], *filter(None, node.output)] for node in sums]
+        names = dict.fromkeys(itertools.chain.from_iterable(tensors))
+        shaped.graph.node.extend(helper.make_node("Shape", [name], [f"{name}/shape"]) for name in names)
+        shapes = _values(shaped, [f"{name}/shape" for name in names], {}, self.inputs)
+        for node, each in zip(sums, tensors, strict=True):
+            terms = TERMS[node.op_type](*(shapes[f"{name}/shape"] for name in each[:3]))
+            for name in each:
+                amounts[name] = max(amounts.get(name, 0.0), AMOUNT[HALVES] * max(1.0, math.sqrt(terms / 24)))
+        return amounts
 
     def _own(self) -> list[Array]:
         """Return how far the judge is from double sums, and these from sums that are added term by term."""
@@ -142,19 +165,22 @@ class _JudgedNetwork:
         turns = farthest(wide, [OnnxRuntime(serial).ask(self.inputs)])
         return [np.add(own, other) for own, other in zip(off, turns, strict=True)]
 
-    def _decided(self, moved: Sequence[Array], precision: str) -> list[tuple[Array, float]] | None:
+    def _decided(self, precision: str) -> list[tuple[Array, float]] | None:
         """Return the outputs for comparisons that are as close as a precision allows, and how far one of them is."""
         import numpy as np
 
-        if not self.compared or not moved:
-            return None
         compared = {name: value for name, value in self.compared.items() if value.dtype.kind == "f"}
-        movements = dict(zip(self.compared, moved[len(self.outputs) :], strict=True))
+        if not compared:
+            return None
+        amounts = self._amounts() if precision == HALVES else {"": AMOUNT[precision]}
+        movements = zip(compared, self._moved(compared, amounts), strict=True)
         bounded = {name for node in self.model.graph.node if is_onnx(node, *_BOUNDED) for name in node.output}
         divided = {node.input[0] for node in self.model.graph.node if is_onnx(node, *_DIVIDING)}
         distances = {
-            name: _reach(value, movements[name], precision, name not in bounded, name in divided)
-            for name, value in compared.items()
+            name: _reach(
+                compared[name], moved, precision, amounts.get(name, amounts[""]), name not in bounded, name in divided
+            )
+            for name, moved in movements
         }
         values_of = partial(_values, self.model, constants=self.inputs, inputs=self.inputs)
         for name, same in decisions.compared_with_themselves(self.model, compared, values_of):
@@ -218,13 +244,20 @@ def _values(model: Any, names: Sequence[str], constants: Values, inputs: Values)
     return {name: values[name] for name in names}
 
 
-def _reach(value: Array, moved: Array, precision: str, exact: bool, divided: bool) -> Array:
-    """Return how far each compared number may be off: where it may be `exact` and does not move, only if `divided`."""
+def _reach(value: Array, moved: Array, precision: str, amount: float, exact: bool, divided: bool) -> Array:
+    """Return how far each compared number may be off: where it may be `exact` and does not move, only if `divided`.
+
+    In half precision each number has its own bound, by how far it moves itself or numbers of the tensor do typically.
+    """
     import numpy as np
 
-    wide = value.astype(np.float64)
-    peak = float(np.abs(wide).max(initial=0.0, where=np.isfinite(wide)))
-    allowed = max(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * float(moved.max(initial=0.0)))
+    wide, off = value.astype(np.float64), moved.astype(np.float64)
+    size = np.where(np.isfinite(wide), np.abs(wide), 0.0)
+    if precision == SINGLE or np.isnan(off).any():
+        peak, most = size.max(initial=0.0), np.fmax.reduce(off, axis=None, initial=0.0)
+        allowed: Array = np.maximum(RELATIVE_TOLERANCE[precision] * peak, ROUNDING_FACTOR[precision] * most)
+    else:
+        allowed = np.maximum(np.maximum(off, peak_and_rms(off)[1]), amount * size) * ROUNDING_FACTOR[precision]
     with np.errstate(over="ignore"):
         fixed = exact & (moved == 0) & ((precision == SINGLE) | (wide == wide.astype(np.float16)))
     return np.where(fixed, divided * DIVISION[precision] * np.abs(wide), allowed).astype(value.dtype)

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
     Types = Mapping[str, Any]
+    Amounts = Mapping[str, float]
 
 AMOUNT = {SINGLE: 2.0**-21, HALVES: 2.0**-10}
 """Most that a number is moved, relative to itself: four units in the last place of float32, and one of float16. A
 network that is nearly linear moves 2^11 times as far by the second. One with a bound or a threshold does not."""
+_IN_SINGLE = {"": AMOUNT[SINGLE]}
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
 
@@ -99,21 +101,21 @@ def _between_pixels(node: Any) -> bool:
 
 
 def move_numbers(
-    model: Any, types: Types, draw: int, exact: Set[str] = frozenset(), amount: float = AMOUNT[SINGLE]
+    model: Any, types: Types, draw: int, exact: Set[str] = frozenset(), amounts: Amounts = _IN_SINGLE
 ) -> Any:
     """Return the network with a factor before every float32 number that an operator computes with.
 
     That includes the branches of an `If` and the bodies of loops and scans. What is computed of `exact` numbers alone
-    is exact, too, and stays.
+    is exact, too, and stays. A tensor's numbers are moved by the amount of its name, or by that of no name.
     """
     whole = copy_of(model)
     seeds = map(float, itertools.count(100_000 * draw))
-    _move_graph(whole.graph, types, seeds, {}, exact, amount)
+    _move_graph(whole.graph, types, seeds, {}, exact, amounts)
     return whole
 
 
 def _move_graph(
-    graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str], amount: float
+    graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str], amounts: Amounts
 ) -> None:
     """Move the numbers of one graph. `moved` names those that the graphs around it have moved before."""
     from onnx import TensorProto, helper
@@ -127,6 +129,7 @@ def _move_graph(
             return name
         if name not in moved:
             factor, moved[name] = f"{name}/factor", f"{name}/moved"
+            amount = amounts.get(name, amounts[""])
             bounds = {"low": 1 - amount, "high": 1 + amount, "seed": next(iter(seeds))}
             graph.node.append(helper.make_node("RandomUniformLike", [name], [factor], **bounds))
             graph.node.append(helper.make_node("Mul", [name, factor], [moved[name]]))
@@ -138,5 +141,5 @@ def _move_graph(
         for place in () if is_selected or keeps_whole(node, exact) else data_operands(node):
             node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
-            _move_graph(inner, types, seeds, moved, exact, amount)
+            _move_graph(inner, types, seeds, moved, exact, amounts)
         graph.node.append(node)

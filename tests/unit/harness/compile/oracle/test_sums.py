@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,3 +173,20 @@ def test_each_function_of_onnx_with_a_sum_is_written_as_its_sums() -> None:
     }
     handled = {*sum_forms.FUNCTIONS, *sum_forms.ONLY_FUNCTIONS, *SUMS_OF_OTHERS}
     assert with_sums <= handled
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "terms"),
+    [
+        ("Conv", ((1, 8, 5, 5), (6, 4, 3, 3), (1, 6, 5, 5)), 36),
+        ("ConvTranspose", ((1, 8, 5, 5), (8, 3, 2, 2), (1, 6, 10, 10)), 16),
+        ("Gemm", ((3, 40), (7, 40), (3, 7)), 40),
+        ("MatMul", ((2, 3, 40), (40, 7), (2, 3, 7)), 40),
+        ("Softmax", ((4, 9), (4, 9), (4, 9)), 9),
+        ("ReduceMean", ((2, 4, 6, 8), (2,), (2, 4, 1, 1)), 48),
+        ("InstanceNormalization", ((2, 4, 6, 8), (4,), (2, 4, 6, 8)), 48),
+        ("GRU", ((5, 1, 10), (1, 60, 10), (5, 1, 1, 20)), 30),
+    ],
+)
+def test_shapes_say_how_many_terms_a_sum_has(kind: str, shapes: Sequence[Sequence[int]], terms: int) -> None:
+    assert sums.TERMS[kind](*shapes) == terms
