@@ -118,6 +118,6 @@ def pushes(distances: Values) -> Iterator[Values]:
         by: dict[str, Array] = {}
         for name, distance in distances.items():
             share: Any = chance.uniform(-1, 1, distance.shape) if drawn else ALIKE[pair - DRAWS // 2]
-            by[f"{name}/push"] = (share * distance).astype(distance.dtype)
+            by[f"{name}/push"] = np.asarray(share * distance, distance.dtype)  # of a scalar, numpy makes a number
         yield by
-        yield {name: np.negative(push) for name, push in by.items()}
+        yield {name: np.asarray(np.negative(push)) for name, push in by.items()}

@@ -203,6 +203,19 @@ def test_a_quantised_number_at_a_tie_may_fall_to_either_side_and_no_farther() ->
     assert not judged(quantise, answer_of(quantise, far) + np.uint8(1), far).right
 
 
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_scalar_that_is_compared_leaves_the_ties_of_other_numbers(precision: str) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "ones"], ["m"]),
+        helper.make_node("DynamicQuantizeLinear", ["m"], ["y", "step", "middle"]),
+        helper.make_node("Floor", ["step"], ["scale"]),
+    ]
+    model = network(nodes, {"ones": np.ones((64, 4), np.float32)}, TensorProto.UINT8)
+    model.graph.output.append(helper.make_tensor_value_info("scale", F, None))
+    measured = measure_leeway(model, {"x": X}, OnnxRuntime(model).ask({"x": X}))
+    assert all(precision in output.decided for output in measured)
+
+
 def sum_in_8_bits(operator: str) -> onnx.ModelProto:
     """A network whose operator adds whole numbers and rounds a quarter or half of them to 8 bits."""
     weights = {"one": np.float32(1), "scale": np.float32(4), "middle": np.uint8(128),
