@@ -46,6 +46,7 @@ _MESSAGE = "Error message: "
 _OPERATOR = re.compile(r"ir\.Op\(.*?\bname=\"([\w.]+)\".*\)")
 """How TVM prints an operator."""
 _PRODUCTS = ("relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
+_TRIANGLES = ("relax.tril", "relax.triu")
 _MOVES = ("relax.strided_slice", "relax.call_tir")
 _OURS = Path(__file__).parents[2]
 
@@ -189,7 +190,8 @@ def _before_mixing(mod: Any) -> Any:
     """Turn products of integers, as the preparation writes them, into calls of functions, which TVM leaves as they are.
 
     Their operand is integers of 8 bits less a zero point, a part of them, or them padded; their weight is a constant.
-    And an output that is an item of a tuple is reshaped to its own shape: TVM does not know the type of the item.
+    So is a triangle, whose diagonal TVM takes for a tensor. And an output that is an item of a tuple is reshaped to its
+    own shape: TVM does not know the type of the item.
     """
     from tvm import relax
 
@@ -202,7 +204,8 @@ def _before_mixing(mod: Any) -> Any:
         whole = name == "relax.dequantize" and is_constant(call.args[1]) and (array_of(call.args[1]) == 1).all()
         if whole or (name in _MOVES and not integers.isdisjoint(relax.analysis.free_vars(call))):
             integers.add(binding.var)
-        if name not in _PRODUCTS or call.args[0] not in integers or not is_constant(call.args[1]):
+        product = name in _PRODUCTS and call.args[0] in integers and is_constant(call.args[1])
+        if not product and name not in _TRIANGLES:
             return binding
         hidden = relax.Call(relax.ExternFunc(name), call.args, call.attrs, [type_of(call)])
         return relax.VarBinding(binding.var, hidden)
@@ -217,7 +220,7 @@ def _after_mixing(mod: Any) -> Any:
     def show(binding: Any) -> Any:
         call = binding.value
         name = str(getattr(getattr(call, "op", None), "global_symbol", ""))
-        if name not in _PRODUCTS:
+        if name not in (*_PRODUCTS, *_TRIANGLES):
             return binding
         return relax.VarBinding(binding.var, relax.Call(ir.Op.get(name), call.args, call.attrs))
 

@@ -102,3 +102,19 @@ def test_what_opencl_ml_takes_of_them_is_in_float32(precision: str, tmp_path: Pa
     imported(model, precision, tmp_path)
     facts = compile_model(request_for(tmp_path / "net.onnx", "clml", precision), tmp_path).facts
     assert (facts["half_kernels"], facts["subgraphs"], facts["half_subgraphs"]) == (0, 1, 0)
+
+
+@HALVES
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_triangle_of_what_is_computed_in_halves(upper: int, precision: str, tmp_path: Path) -> None:
+    """TVM 0.27 takes its diagonal, which is a number of the program, for a tensor."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Trilu", ["m", "k"], ["t"], upper=upper),
+        helper.make_node("MatMul", ["t", "w"], ["y"]),
+    ]
+    rng = np.random.default_rng(0)
+    model = network(nodes, {"x": [8, 8]}, w=rng.standard_normal((8, 8)).astype(np.float32), k=np.array(-1))
+    x = rng.standard_normal((8, 8)).astype(np.float32)
+    (wanted,), (got,) = answers(model, {"x": x}), run_on_cpu(cpu_machine(imported(model, precision, tmp_path)), [x])
+    np.testing.assert_allclose(got, wanted, atol=0.02 * np.abs(wanted).max())
