@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.exported_networks import write_suite
 from harness.base.case import Precision
 from harness.base.outcome import Outcome
-from harness.base.tables import unpadded_markdown
+from harness.tools.shared.markdown import unpadded_markdown
 
 PATHS = ("opencl", "texture", "clml")
 PAGE = """# Networks in half precision

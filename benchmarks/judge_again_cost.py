@@ -22,7 +22,6 @@ from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.model import Model, OnnxModel, model_name
 from harness.base.suite import Suite
-from harness.base.tables import unpadded_markdown
 from harness.compile.artifacts.planner import plan_case
 from harness.compile.artifacts.pool import Builder
 from harness.measure import loop, standard_probes
@@ -31,6 +30,7 @@ from harness.measure.case_worker import run_with_recovery
 from harness.measure.context import Run
 from harness.measure.progress import SilentProgress
 from harness.measure.tuning import TuningStore
+from harness.tools.shared.markdown import unpadded_markdown
 
 HEADERS = ("case", "again", "in all", "share")
 MODELS = ("tiny", "digits", "lstm", "mobilenet_v1", "resnet18")

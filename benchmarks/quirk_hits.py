@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.tables import unpadded_markdown
 from harness.compile.quirks import QUIRKS
+from harness.tools.shared.markdown import unpadded_markdown
 
 PATHS = ("opencl", "texture", "clml")
 

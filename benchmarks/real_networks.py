@@ -20,8 +20,8 @@ from typing import Any
 from harness.base.model import model_name
 from harness.base.outcome import Outcome
 from harness.base.suite import load_suite
-from harness.base.tables import unpadded_markdown
 from harness.compile.compiler.releases import tvm_version
+from harness.tools.shared.markdown import unpadded_markdown
 
 ROOT = Path(__file__).parent.parent
 SUITE = ROOT / "benchmarks" / "real_networks.toml"

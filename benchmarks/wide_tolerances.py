@@ -23,12 +23,12 @@ from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR, Precision
 from harness.base.failures import ModelError, NoOutsideAnswer
 from harness.base.model import model_name
 from harness.base.suite import Suite, load_suite
-from harness.base.tables import unpadded_markdown
 from harness.compile.artifacts.jobs import find_truth
 from harness.compile.artifacts.planner import plan_oracle
 from harness.compile.oracle.leeway import peak_and_rms
 from harness.measure.correctness import Truth, relative_tolerances
 from harness.measure.work import load_truth
+from harness.tools.shared.markdown import unpadded_markdown
 from harness.tools.zoo.models import ZOO
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import DiskFull
@@ -57,17 +57,6 @@ def nearly_full(why: str, *folders: Path) -> DiskFull | None:
     """Return the failure if a program ended without a reason and one of its folders has no room; else None."""
     place = _fullest((*folders, _temporary()))
     return _failure(place, why, OTHER_DISK) if _free_bytes(place) < NEARLY_BYTES else None
-
-
-@contextlib.contextmanager
-def writing(*folders: Path) -> Iterator[None]:
-    """Raise DiskFull for an error of the block that means it; any other error passes."""
-    try:
-        yield
-    except OSError as error:
-        if failure := disk_full(error, *folders):
-            raise failure from error
-        raise
 
 
 def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:

@@ -51,11 +51,6 @@ def select(texts: Sequence[str], cache: Path, say: Say = lambda _: None) -> list
     return names
 
 
-def expand(text: str, cache: Path) -> list[str]:
-    """Return the devices that `all` and `virtual:N` stand for; any other text alone. Raises `UnknownDevice`."""
-    return select([text], cache) if text == ALL or text.startswith(f"{VIRTUAL}:") else [text]
-
-
 def select_one(text: str, cache: Path, say: Say = lambda _: None) -> str:
     """Return the one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
     names = _Resolver.of([text], cache, say).names([text])

@@ -75,11 +75,6 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
 
 
-def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
-    """Return a Markdown table without alignment, which would make a page more than twice as long."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
-
-
 def counted(number: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun or verb: `1 case`, `2 cases`."""
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"

@@ -1,7 +1,7 @@
 """Measure undecided cases of a comparison in turns, within a budget.
 
 `gate` and the comparison of revisions call `settle`; `bisect` decides one series at a time
-(`harness.judge.in_turns.confirm`). Sessions go first to the cases that look changed, then to those nearest to a
+(`harness.judge.in_turns.TurnSeries`). Sessions go first to the cases that look changed, then to those nearest to a
 decision.
 """
 

@@ -132,16 +132,6 @@ class TurnSeries:
         return Confirmation(change.verdict, change.reasons, change)
 
 
-def confirm(
-    plan: TurnPlan, measure: Measure, noise: Noise | None = None, name: str = "", kernels_noise: Noise | None = None
-) -> Confirmation:
-    """Measure one series in turns until it is decided, the plan's sessions are spent, or one does not end well."""
-    series = TurnSeries(name, plan, measure, noise, kernels_noise)
-    while series.open:
-        series.block()
-    return series.confirmation
-
-
 def judge_both(
     wall: Sequence[Turn],
     kernels: Sequence[Turn],

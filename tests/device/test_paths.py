@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,15 @@ def first_mean() -> bytes:
     mean = net.op("ReduceMean", net.conv(net.input, 8, 3, pad=1), axes=[3], keepdims=0)
     first = net.op("Slice", mean, np.array([0]), np.array([1]), np.array([1]))
     return net.finish((first, (1, 1, 8))).to_bytes()
+
+
+def repeated() -> bytes:
+    """Twelve SiLU, of which each reads the one before it twice."""
+    names, nodes = ["x", *(f"m{step}" for step in range(11)), "y"], list[Any]()
+    for step, (before, after) in enumerate(pairwise(names)):
+        nodes.append(helper.make_node("Sigmoid", [before], [f"s{step}"]))
+        nodes.append(helper.make_node("Mul", [before, f"s{step}"], [after]))
+    return bytes(network(nodes, {"x": [1, 4, 8, 8]}).SerializeToString())
 
 
 def boxes() -> bytes:
@@ -552,6 +562,15 @@ def test_zeros_alone_are_quantised_as_onnxruntime_does(answer: Answer, tensor: s
         assert (q[:, 1] == zero_point).all()
         assert 0 < scale < 1
         assert len(np.unique(q)) > 9
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_a_chain_that_doubles_with_each_step_is_right(answer: Answer, path: str) -> None:
+    """As shipped, its kernel computes the first step 2,048 times."""
+    x = seeded_inputs([InputSpec("x", (1, 4, 8, 8))], SEED)["x"]
+    for _ in range(12):
+        x = x / (1 + np.exp(-x))
+    np.testing.assert_allclose(answer(repeated(), path)[0], x, rtol=0, atol=1e-5)
 
 
 def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +42,6 @@ RANGE = "range.json"
 """How large the network's numbers become (`harness.compile.artifacts.values`)."""
 LABELLED = "labelled.npz"
 """Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
-_BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)
-"""Before each kernel. TVM's runtime, too, cuts the source after it, and hands the device one piece at a time."""
-
-
 CRC = "source_crc32"
 """Among the facts of a reference kernel: of its source, by which sessions know whether they timed the same one."""
 
@@ -123,16 +118,6 @@ class Answers:
 
 Built = Mapping[str, Artifact | Answers | Failure]
 """Results of jobs, by key."""
-
-
-def pieces(source: str) -> dict[str, str]:
-    """Return the source that the device compiles, by kernel.
-
-    Lines count as in the device's build log.
-    """
-    beginnings = list(_BEGINNING.finditer(source))
-    ends = [*(match.start() for match in beginnings[1:]), len(source)]
-    return {match[1]: source[match.end() + 1 : end] for match, end in zip(beginnings, ends, strict=True)}
 
 
 def load_arrays(file: Path) -> list[Array]:

@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn, cast
 
-from device_runner.disk import writing
 from device_runner.files import SCRATCH_SUFFIX
 from harness.base.failures import UsageError
 from harness.tools.bundle.manifest import LARGEST_MANIFEST_BYTES, MANIFEST
+from harness.tools.shared.full_disk import writing
 
 ENDINGS = (".tar.zst", ".tar.gz", ".tar")
 GZIP_LEVEL, ZSTD_LEVEL = 1, 6

@@ -13,7 +13,6 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 from device_runner.device import Identity
-from device_runner.disk import writing
 from device_runner.failures import Failure
 from device_runner.files import SCRATCH_SUFFIX, scratch_folder, write_whole
 from device_runner.installed_tvm import package_folder
@@ -60,6 +59,7 @@ from harness.tools.bundle.manifest import (
     id_of,
     manifest_of,
 )
+from harness.tools.shared.full_disk import writing
 from harness.tools.shared.kernels import peaks
 
 LOADER = "loader/libOpenCL.so.1"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import Failure
-from device_runner.selection import expand
+from device_runner.registry import VIRTUAL
+from device_runner.selection import ALL, select
 from device_runner.store import cache_root
 from harness.base.case import Case
 from harness.base.outcome import Outcome, Owner
@@ -157,6 +158,11 @@ def open_cases(options: Options, device: str, cases: Sequence[str]) -> Iterator[
 
 
 SUITE = "adreno-bench.toml"
+
+
+def expand(text: str, cache: Path) -> list[str]:
+    """Return the devices that `all` and `virtual:N` stand for; any other text alone. Raises `UnknownDevice`."""
+    return select([text], cache) if text == ALL or text.startswith(f"{VIRTUAL}:") else [text]
 
 
 def devices(config: pytest.Config) -> tuple[str, ...]:

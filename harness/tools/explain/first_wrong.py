@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from device_runner.disk import writing
 from device_runner.files import append_lines
 from harness.base.terminal import tell
 from harness.judge.report.sections import BuildKey, BuildLines
+from harness.tools.shared.full_disk import writing
 
 ENDING = ".diverge"
 LARGEST_FILE_BYTES = 16 << 20

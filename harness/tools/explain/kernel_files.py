@@ -7,7 +7,8 @@ from pathlib import Path
 from device_runner.files import write_whole
 from device_runner.names import shorten
 from device_runner.store import Store
-from harness.compile.artifacts.artifact import KERNELS, pieces
+from harness.compile.artifacts.artifact import KERNELS
+from harness.tools.shared.kernel_source import pieces
 
 KERNEL_FOLDER = "kernels"
 """Folder beside the library, so that what is pruned takes them along."""

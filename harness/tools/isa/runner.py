@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from device_runner.files import scratch_folder
 from device_runner.lifetime import dying_with_parent
 from harness.base.process import Listener, end_family
-from harness.compile.artifacts.artifact import pieces
 from harness.tools.isa import pinned, sandbox
 from harness.tools.isa.failures import KernelHang, NoToolchain, UnknownOutput
 from harness.tools.isa.toolchain import MesaToolchain
+from harness.tools.shared.kernel_source import pieces
 
 _DECLARATION = re.compile(r"__kernel\b[^{;]*;")
 _MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")

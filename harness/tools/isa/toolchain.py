@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_runner.disk import writing
 from device_runner.store import Store, key_of
 from harness.tools.isa import apt, pinned, sandbox
 from harness.tools.isa.failures import NoToolchain
 from harness.tools.isa.sandbox import program
 from harness.tools.shared.finding import Condition, DoctorFinding
+from harness.tools.shared.full_disk import writing
 
 KIND = "isa_toolchains"
 VERSIONS = "versions.json"

@@ -19,13 +19,13 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
-from device_runner.disk import writing
 from device_runner.failures import RigFailure
 from device_runner.lifetime import die_with_parent
 from harness.base.process import cores
 from harness.measure.records.index_database import facts_of, series_of
 from harness.measure.records.record import BUFFER_BYTES, NotARecord, lines_of, parse
 from harness.tools.lake.parquet import FACTS, SUFFIX, TEXT, add_rows, needing_packages, table_of
+from harness.tools.shared.full_disk import writing
 
 PART_BYTES = 64 << 20
 OPEN_BYTES = 192 << 20

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.base.tables import table, unpadded_markdown
+from harness.base.tables import table
 from harness.tools.ops.cells import MODES, CellVerdict
+from harness.tools.shared.markdown import unpadded_markdown
 
 Plain = Mapping[str, Any]
 """One cell, as `harness.tools.ops.run.CellResult.plain` has it, with `tvm`, the release that compiled it."""

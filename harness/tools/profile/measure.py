@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import median
 
 from device_runner.device import Launch, Program, Session
-from device_runner.disk import writing
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
@@ -25,6 +24,7 @@ from harness.measure.loop import run_case
 from harness.measure.probes.batches import enqueue
 from harness.measure.progress import Progress, RunStep
 from harness.measure.workbench import Workbench
+from harness.tools.shared.full_disk import writing
 from harness.tools.shared.kernels.launches import Launches
 from harness.tools.shared.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 

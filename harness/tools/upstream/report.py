@@ -22,11 +22,12 @@ from pathlib import Path
 from device_runner.files import scratch_folder, write_whole
 from device_runner.names import load, suggestion
 from harness.base.failures import UsageError
-from harness.base.tables import counted, markdown_table, unpadded_markdown
+from harness.base.tables import counted, markdown_table
 from harness.base.tool import tools
 from harness.compile.compiler.releases import RELEASES
 from harness.compile.quirks import QUIRKS
 from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.tools.shared.markdown import unpadded_markdown
 
 TIMEOUT_S = 120.0
 """A reproducer takes 3 to 10 s, most of it for importing TVM."""

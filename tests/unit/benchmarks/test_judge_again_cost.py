@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.judge_again_cost import HEADERS, cost_row
-from harness.base.tables import unpadded_markdown
+from harness.tools.shared.markdown import unpadded_markdown
 
 PAGE = Path("docs/data/accuracy.md")
 

@@ -16,7 +16,6 @@ from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, is_built_in, list_devices
 from device_runner.selection import (
     AmbiguousDevice,
-    expand,
     matches,
     parse_labels,
     recall_identity,
@@ -25,6 +24,7 @@ from device_runner.selection import (
 )
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
+from harness.tools.correctness.fixtures import expand
 
 ODD = "adb-0A1B=2c, ' d._adb-tls-connect._tcp"
 SOCS = {"A": "SM8650", "B": "SM8650", "C": "SM8550", ODD: "SM8550"}

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from device_runner.device import Device
-from device_runner.disk import writing
 from device_runner.failures import Failure, KernelBuildFailure, ProgramFailure, RigFailure
 from device_runner.files import require_name, write_whole
 from device_runner.rpc_device import RpcDevice
 from device_runner.runtimes.probe import c_module
 from device_runner.runtimes.probe.answers import BadAnswer, read
 from harness.base.failures import UsageError
+from harness.tools.shared.full_disk import writing
 from harness.tools.shared.kernels.profile import Peaks
 
 FOLDER = "peaks"

@@ -11,7 +11,7 @@ from device_runner.disk import DISK_FULL
 from device_runner.failures import RigFailure
 from device_runner.store import key_of
 from harness.base.outcome import Outcome
-from harness.judge.in_turns import confirm
+from harness.judge.in_turns import TurnSeries
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
@@ -176,7 +176,10 @@ class RevisionJudge:
             return records[arm][-1]
 
         noise, kernels = self._noises(inspection.identity)
-        decision = confirm(plan, measure, noise, inspection.name, kernels)
+        series = TurnSeries(inspection.name, plan, measure, noise, kernels)
+        while series.open:
+            series.block()
+        decision = series.confirmation
         change = decision.change or Change(decision.verdict)
         return replace(
             inspection,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.base import tables
 from harness.judge.report import verdicts
+from harness.tools.shared.markdown import unpadded_markdown
 
 HEADERS = ("case", "outcome", "wall ms", "why it is so")
 
@@ -153,7 +154,7 @@ def test_a_number_has_a_noun_that_agrees(number: int, words: tuple[str, ...], te
 
 
 def test_a_table_without_alignment_has_a_line_for_each_row() -> None:
-    rows = tables.unpadded_markdown([("1", "22"), ("333", "4")], ("a", "b"))
+    rows = unpadded_markdown([("1", "22"), ("333", "4")], ("a", "b"))
     assert rows.splitlines() == ["| a | b |", "| --- | --- |", "| 1 | 22 |", "| 333 | 4 |"]
 
 

@@ -17,7 +17,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode, Outcome
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange, compare_sides, exit_code
 from harness.judge.confirm import SessionBudget, settle
-from harness.judge.in_turns import Measure, confirm
+from harness.judge.in_turns import Confirmation, Measure, TurnSeries
 from harness.judge.report.comparison import export_comparison
 from harness.judge.report.verdicts import kernel_tables, undecided, verdict_table
 from harness.judge.sides import sides_of
@@ -32,6 +32,14 @@ from harness.measure.records.record import Record
 RULES = Rules()
 TODAY = "2026-01-02T00:00:00.000+00:00"
 """When head is measured; the baselines are of the day before."""
+
+
+def confirm(plan: TurnPlan, measure: Measure) -> Confirmation:
+    """One series in turns, until it is decided or spent."""
+    series = TurnSeries("", plan, measure)
+    while series.open:
+        series.block()
+    return series.confirmation
 
 
 def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") -> ComparisonResult:

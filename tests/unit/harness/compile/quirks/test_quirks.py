@@ -77,6 +77,7 @@ def test_path_and_precision_decide() -> None:
         "reduction-of-one",
         "inner-reduction-tile",
         "local-memory-overflow",
+        "fusion-repeats",
         "opaque-kernel-schedule",
     }
     assert "texture-conv-out-dtype" in applied("texture", tvm="0.27.0"), "a network may itself be in float16"
@@ -183,6 +184,17 @@ def test_a_softmax_with_a_padding_keeps_tvms_schedule(applied: bool) -> None:
 
     quirks = [quirk for quirk in QUIRKS if quirk.id == "local-memory-overflow"] if applied else []
     assert any(kernel.local_bytes for kernel in kernels(source(network(body, (64, 128)), quirks, OpenCLPath())))
+
+
+@pytest.mark.parametrize(("steps", "several"), [(6, False), (14, True)])
+def test_a_fused_kernel_ends_where_it_would_repeat_too_much(steps: int, several: bool) -> None:
+    def body(emit: Emit, data: Any) -> Any:
+        for _ in range(steps):
+            data = emit(relax.op.multiply(data, emit(relax.op.sigmoid(data))))
+        return data
+
+    quirks = [quirk for quirk in QUIRKS if quirk.id == "fusion-repeats"]
+    assert (len(list(kernels(source(network(body), quirks, OpenCLPath())))) > 1) is several
 
 
 def test_a_scatter_with_blocks_beside_its_threads_gets_tvms_schedule() -> None:

@@ -6,9 +6,9 @@ import pytest
 from fake_records import a_record
 
 from harness.base.outcome import Outcome
-from harness.compile.artifacts.artifact import pieces
 from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.record_commands import MOST_LINES, kernels_text
+from harness.tools.shared.kernel_source import pieces
 
 ONE = "__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"
 TWO = "__kernel void relu_kernel(int a);\n__kernel void relu_kernel(int a) {}\n"
