@@ -224,6 +224,25 @@ def ragged() -> bytes:
     return bytes(network(nodes, {"x": [2, 4, 4, 7]}, pads=pads, shape=shape).SerializeToString())
 
 
+def rearranged(kind: str, width: int = 4, **operands: Any) -> bytes:
+    """An operator that takes the four numbers of a texel from elsewhere. Two operators read its result."""
+    attributes = {"perm": operands.pop("perm")} if "perm" in operands else {}
+    nodes = [
+        helper.make_node(kind, ["x", *operands], ["other"], **attributes),
+        helper.make_node("Relu", ["other"], ["y"]),
+        helper.make_node("Sigmoid", ["other"], ["z"]),
+    ]
+    return bytes(network(nodes, {"x": [1, 3, 4, 4, width]}, ["y", "z"], **operands).SerializeToString())
+
+
+REARRANGED = {
+    "from the last": lambda: rearranged("Slice", begin=[-1], end=[-9], axis=[4], step=[-1]),
+    "columns for rows": lambda: rearranged("Transpose", perm=[0, 1, 2, 4, 3]),
+    "one in place of four": lambda: rearranged("Expand", width=1, shape=[1, 3, 4, 4, 4]),
+}
+"""What the workaround for `erf` is for as well: a texel is loaded whole, and each of its lanes goes elsewhere."""
+
+
 def gated_volume() -> bytes:
     """A convolution in three directions, which is multiplied by its scaled input. Two operators read the product."""
     nodes = [
@@ -550,6 +569,13 @@ def test_a_channel_of_zeros_stays_zero_where_channels_are_normalised(answer: Ans
     np.testing.assert_allclose([y[:, 0].std(), y[:, 2].std()], 1, atol=1e-3)
 
 
+@pytest.mark.parametrize(("result", "number"), [("q", 0), ("scale", 1), ("zero_point", 0)])
+def test_zeros_alone_are_so_behind_a_reshape(answer: Answer, result: str, number: int) -> None:
+    node = helper.make_node("DynamicQuantizeLinear", ["none"], ["q", "scale", "zero_point"])
+    net = of_zeros(node, helper.make_node("Flatten", [result], ["y"], axis=0))
+    np.testing.assert_array_equal(answer(net, "opencl")[0], number)
+
+
 @pytest.mark.parametrize("tensor", ["none", "some"])
 def test_zeros_alone_are_quantised_as_onnxruntime_does(answer: Answer, tensor: str) -> None:
     names = ["q", "scale", "zero_point"]
@@ -577,6 +603,12 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
     np.testing.assert_allclose(answer(ragged(), "texture"), answer(ragged(), "cpu"), rtol=0, atol=1e-5)
     with pytest.raises((RuntimeError, CompileFailure)):
         answer(ragged(), "texture", but_for="texture-scalar-schedule")
+
+
+@pytest.mark.parametrize("make", REARRANGED.values(), ids=REARRANGED)
+def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
+    for made, right in zip(answer(make(), "texture"), answer(make(), "cpu"), strict=True):
+        np.testing.assert_allclose(made, right, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [gated_volume, normalised_volume])

@@ -84,25 +84,21 @@ def memory_scope(function: Any, parameter: Any) -> str:
 
 
 def structural_hash(function: Any) -> int:
-    """TVM's hash of what a function does, whatever its variables are called. It moved to `tvm_ffi` in 0.27."""
-    import tvm
-
-    if hasattr(tvm.ir, "structural_hash"):
-        return int(tvm.ir.structural_hash(function))
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(function))
+    """TVM's hash of what a function does, whatever its variables are called."""
+    return int(_structures().structural_hash(function))
 
 
 def structurally_equal(first: Any, second: Any) -> bool:
-    """Return whether two functions do the same, whatever their variables are called. It moved to `tvm_ffi` in 0.27."""
-    import tvm
+    """Return whether two functions do the same, whatever their variables are called."""
+    return bool(_structures().structural_equal(first, second, map_free_vars=True))
 
-    if hasattr(tvm.ir, "structural_equal"):
-        return bool(tvm.ir.structural_equal(first, second, map_free_vars=True))
+
+def _structures() -> Any:
+    """Return the module that compares what functions do: `tvm_ffi` since 0.27."""
+    import tvm
     import tvm_ffi
 
-    return bool(tvm_ffi.structural_equal(first, second, map_free_vars=True))
+    return tvm.ir if hasattr(tvm.ir, "structural_hash") else tvm_ffi
 
 
 def copy_function(function: Any) -> Any:
@@ -188,14 +184,9 @@ def touches_texture(function: Any) -> bool:
     return any("texture" in str(buffer.scope()) for buffer in parameter_buffers(function))
 
 
-def read_buffers(block: Any) -> list[Any]:
-    """Return the buffers that a block of TIR reads. Until 0.26 a region called its buffer so."""
-    return [region.source if hasattr(region, "source") else region.buffer for region in block.reads]
-
-
-def loaded_buffer(part: Any) -> Any:
-    """Return the buffer that a part of an expression reads; None if it is no such part. Until 0.26 it was `buffer`."""
-    return getattr(part, "source", getattr(part, "buffer", None)) if hasattr(part, "indices") else None
+def buffer_read(part: Any) -> Any:
+    """Return the buffer of a region or a load of TIR; None of anything else. Until 0.26 they called it so."""
+    return getattr(part, "source", getattr(part, "buffer", None))
 
 
 def tir_function(source: str) -> Any:

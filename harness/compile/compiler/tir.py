@@ -60,7 +60,8 @@ def parts_of(expression: Any) -> Iterator[Any]:
     """Yield an expression and all that it consists of."""
     yield expression
     parts = [getattr(expression, name, None) for name in _INNER]
-    for inner in [*getattr(expression, "args", ()), *(part for part in parts if part is not None)]:
+    lists = (*getattr(expression, "args", ()), *getattr(expression, "indices", ()))
+    for inner in [*lists, *(part for part in parts if part is not None)]:
         yield from parts_of(inner)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from harness.compile.compiler.compat import (
+    buffer_read,
     dtype_of,
-    loaded_buffer,
     operator_name,
     parameter_buffers,
-    read_buffers,
     rebind_main,
     touches_texture,
     type_of,
@@ -80,8 +79,8 @@ def bound_fusions(mod: Any) -> Any:
         function = mod[call.args[0]] if operator_name(call) == "relax.call_tir" else None
         if function is None or int((function.attrs or {}).get("op_pattern", _ENDS)) > _FREE:
             return binding
-        parts = [part for store in walk(function.body) if hasattr(store, "value") for part in _all_parts(store.value)]
-        loads = [buffer for buffer in map(loaded_buffer, parts) if buffer is not None]
+        parts = [part for store in walk(function.body) if hasattr(store, "value") for part in parts_of(store.value)]
+        loads = [buffer for buffer in map(buffer_read, parts) if buffer is not None]
         read = zip(parameter_buffers(function), call.args[1].fields, strict=False)  # and then those that it writes
         length = len(parts) + sum(
             sum(map(buffer.same_as, loads)) * lengths[tensor] for buffer, tensor in read if tensor in lengths
@@ -94,14 +93,6 @@ def bound_fusions(mod: Any) -> Any:
 
     main = rebind_main(mod, bind)["main"]
     return relax.transform.Normalize()(with_main(builder.get(), main))
-
-
-def _all_parts(expression: Any) -> Iterator[Any]:
-    """Yield an expression and all that it consists of, and the same of the indices in it."""
-    for part in parts_of(expression):
-        yield part
-        for index in getattr(part, "indices", ()):
-            yield from _all_parts(index)
 
 
 def _image_pass(name: str, rewrite: Rewrite) -> Any:
@@ -159,7 +150,7 @@ def read_apart(function: Any) -> Any:
 
     schedule = s_tir.Schedule(function)
     blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
-    reads = {schedule.get(block).name_hint: read_buffers(schedule.get(block)) for block in blocks}
+    reads = {block.name_hint: [buffer_read(region) for region in block.reads] for block in map(schedule.get, blocks)}
     for conv in (name for name in reads if name.startswith(_CONV)):
         others = [buffer for name, buffers in reads.items() if name != conv for buffer in buffers]
         if any(reads[conv][0].same_as(buffer) for buffer in others):
@@ -188,15 +179,15 @@ def _split_stores(statement: Any) -> Any:
     """Two loops in a row share variables, which TVM's passes allow."""
     from tvm import tirx
 
-    statement = map_children(statement, _split_stores)
-    if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED:
-        return statement
-    stores = [part for part in walk(statement.body) if _is_scalar(part)]
+    loop = map_children(statement, _split_stores)
+    if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.VECTORIZED:
+        return loop
+    stores = [part for part in walk(loop.body) if _is_scalar(part)]
     if not stores:
-        return statement
+        return loop
     (realize,) = stores
     store = realize.block.body
-    lanes = tirx.decl_buffer((statement.extent,), dtype_of(store.buffer), name="lanes", scope="local")
+    lanes = tirx.decl_buffer((loop.extent,), dtype_of(store.buffer), name="lanes", scope="local")
     lane = store.indices[-1]
     by_lane = with_block(realize, tirx.BufferStore(lanes, store.value, [lane]), realize.block.alloc_buffers)
     at_once = with_block(realize, tirx.BufferStore(store.buffer, tirx.BufferLoad(lanes, [lane]), store.indices), [])
@@ -204,32 +195,37 @@ def _split_stores(statement: Any) -> Any:
     def replace(part: Any) -> Any:
         return by_lane if part.same_as(realize) else map_children(part, replace)
 
-    return new_block(
-        tirx.SeqStmt([with_body(statement, replace(statement.body)), with_body(statement, at_once)]), [lanes]
-    )
+    one_by_one = tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, replace(loop.body))
+    return new_block(tirx.SeqStmt([one_by_one, with_body(loop, at_once)]), [lanes])
 
 
 def _is_scalar(part: Any) -> bool:
     """Return whether this is a block that stores what no vector can compute into an image."""
     from tvm import tirx
 
-    if not is_block(part):
+    store = part.block.body if is_block(part) else None
+    if not isinstance(store, tirx.BufferStore) or "texture" not in str(store.buffer.scope()):
         return False
-    store = part.block.body
-    into_image = isinstance(store, tirx.BufferStore) and "texture" in str(store.buffer.scope())
-    calls = (part for part in parts_of(store.value) if hasattr(part, "op")) if into_image else ()
-    return not all(_has_vector_form(call, store.indices[-1]) for call in calls)
+    lane, parts = store.indices[-1], [*parts_of(store.value)]
+    return not _reads(lane, store.value) or not all(_has_vector_form(each, lane) for each in parts)
 
 
-def _has_vector_form(call: Any, lane: Any) -> bool:
+def _reads(lane: Any, expression: Any) -> bool:
+    return any(map(lane.same_as, parts_of(expression)))
+
+
+def _has_vector_form(part: Any, lane: Any) -> bool:
     """Return whether the vectoriser takes it: by its own rule, or by what the operator says of itself."""
-    from tvm import tirx
-
-    name = call.op.name.rpartition(".")[2]
-    variables = (part for part in parts_of(call.args[0]) if isinstance(part, tirx.Var))
-    if name == "if_then_else" and any(map(lane.same_as, variables)):
+    buffer = buffer_read(part)
+    if buffer is not None and "texture" in str(buffer.scope()):  # a texel in its own order, or one of its lanes
+        *place, of_texel = part.indices
+        return not any(_reads(lane, index) for index in (place if lane.same_as(of_texel) else part.indices))
+    if not hasattr(part, "op"):
+        return True
+    name = part.op.name.rpartition(".")[2]
+    if name == "if_then_else" and _reads(lane, part.args[0]):
         return False  # a padding that ends within a texel
-    return bool(call.op.get_attr("TVectorizable")) or name in _OWN_RULE
+    return bool(part.op.get_attr("TVectorizable")) or name in _OWN_RULE
 
 
 QUIRKS = (
@@ -275,7 +271,7 @@ QUIRKS = (
     Quirk(
         "texture-scalar-call",
         "an operator without a vector form (`erf` of GELU, `rsqrt`) is stored lane by lane over the whole texel: wrong "
-        "results",
+        "results; a texel of numbers from elsewhere (a volume that is turned or repeated) does not compile",
         upstream="src/tirx/op/op.cc: erf, rsqrt, log1p and more lack TVectorizable; vectorize_loop.cc then serialises "
         "the loop around the store",
         workaround="the lanes are collected in private memory, and stored at once",
