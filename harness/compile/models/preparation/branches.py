@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.base.tables import counted
@@ -12,7 +12,6 @@ from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
 
 WORDS = ("then", "else")
-_READERS = ("SequenceAt", "SequenceLength", "SequenceInsert", "SequenceErase", "ConcatFromSequence")
 _CHOICE = "chooses the branch of "
 """How the description of a `Where` or an If begins that chooses between results of both branches; a name follows."""
 
@@ -44,8 +43,7 @@ def take_branches(model: Any) -> list[str]:
             return None
         word = "then" if numpy_helper.to_array(values[node.input[0]]).any() else "else"
         taken.append(f"{word} of {node_name(node)}")
-        writer.nodes, ends = _moved(node, word, writer)
-        for name, output in zip(ends, node.output, strict=True):
+        for name, output in zip(_move(node, word, writer), node.output, strict=True):
             if output:
                 writer.add("Identity", name, output=output)
         return writer.take()
@@ -79,8 +77,7 @@ def _lift_once(model: Any) -> list[Any]:
         if chosen_if(node) and view.shape(node.output[0]) is None:
             return None
         mark, condition = _CHOICE + (chosen_if(node) or node_name(node)), node.input[0]
-        (write.nodes, thens), (others, elses) = (_moved(node, word, write) for word in WORDS)
-        write.nodes += others
+        thens, elses = (_move(node, word, write) for word in WORDS)
         if view.shape(condition) != ():  # one element, which would give its axis to a number
             condition = write.add("Reshape", condition, write.integers())
         for output, then, otherwise in zip(node.output, thens, elses, strict=True):
@@ -104,22 +101,31 @@ def _write_choice(condition: str, names: Sequence[str], output: str, mark: str, 
 
 
 def _read_both(model: Any) -> list[Any]:
-    """Choose between what is read of two sequences, not between the sequences: TVM's importer cannot index a choice."""
-    from onnx import helper
+    """Compute of both what reads a choice of sequences or of several shapes, and choose of that.
 
-    write = NodeWriter(model, "either")
+    TVM's importer cannot index a choice, and its compiler builds no operator of a shape that depends on one.
+    """
+    view, write = NetworkView(model), NodeWriter(model, "either")
     choices = {node.output[0]: node for node in model.graph.node if node.op_type == "If" and chosen_if(node)}
 
     def choice_of(node: Any) -> list[Any] | None:
-        if not (choice := choices.get(node.input[0])):
+        choice = next((choices[name] for name in node.input if name in choices), None)
+        if choice is None or inner_graphs(node):
             return None
-        branches = [attribute_of(choice, f"{word}_branch", None) for word in WORDS]
-        others = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-        names = [write.add(node.op_type, each.node[0].input[0], *node.input[1:], **others) for each in branches]
-        _write_choice(choice.input[0], names, node.output[0], choice.doc_string, write)
+        alike = {name: each for name, each in choices.items() if each.input[0] == choice.input[0]}
+        new_names = [write.copy([node], {name: _end(each, word) for name, each in alike.items()}) for word in WORDS]
+        for output in filter(None, node.output):
+            _write_choice(choice.input[0], [names[output] for names in new_names], output, choice.doc_string, write)
+            if view.shape(output) is None:
+                choices[output] = write.nodes[-1]
         return write.take()
 
-    return replace_nodes(model.graph, choice_of, *_READERS)
+    return replace_nodes(model.graph, choice_of)
+
+
+def _end(choice: Any, word: str) -> str:
+    """Return what a choice takes in this case."""
+    return str(attribute_of(choice, f"{word}_branch", None).node[0].input[0])
 
 
 def chosen_if(node: Any) -> str:
@@ -127,27 +133,9 @@ def chosen_if(node: Any) -> str:
     return str(node.doc_string).removeprefix(_CHOICE) if node.doc_string.startswith(_CHOICE) else ""
 
 
-def _moved(node: Any, word: str, writer: NodeWriter) -> tuple[list[Any], list[str]]:
-    """Return the operators of an If's branch as those of the network around it, which gets its weights; its results."""
+def _move(node: Any, word: str, write: NodeWriter) -> list[str]:
+    """Write an If's branch into the network around it, with its weights; returns the names of its results."""
     branch = attribute_of(node, f"{word}_branch", None)
-    own = [tensor.name for tensor in branch.initializer] + [name for each in branch.node for name in each.output]
-    new_name = {name: writer.name() for name in own if name}
-    for tensor in branch.initializer:
-        tensor.name = new_name[tensor.name]
-        writer.graph.initializer.append(tensor)
-    for each in branch.node:
-        rename(each, new_name)
-        each.name = f"{node_name(node)}/{word}/{node_name(each)}"  # no name may stand twice
-    return list(branch.node), [new_name.get(value.name, value.name) for value in branch.output]
-
-
-def rename(node: Any, new_name: Mapping[str, str]) -> None:
-    """Give a node's inputs and outputs other names, and what the graphs inside it read."""
-    for names in (node.input, node.output):
-        for place, name in enumerate(names):
-            names[place] = new_name.get(name, name)
-    for graph in inner_graphs(node):
-        for value in graph.output:
-            value.name = new_name.get(value.name, value.name)
-        for inner in graph.node:
-            rename(inner, new_name)
+    names = write.weights(branch)
+    names |= write.copy(branch.node, names, f"{node_name(node)}/{word}")
+    return [names.get(value.name, value.name) for value in branch.output]

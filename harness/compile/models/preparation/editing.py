@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import all_nodes, copy_of, inner_graphs
+from harness.compile.models.outline import all_nodes, copy_of, inner_graphs, node_name
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
@@ -68,6 +68,24 @@ class NodeWriter:
         """Write a slice along one axis; returns its name."""
         return self.add("Slice", tensor, *map(self.integers, (start, end, axis)), output=output)
 
+    def copy(self, nodes: Sequence[Any], names: Mapping[str, str], place: str = "") -> dict[str, str]:
+        """Write operators once more, which read other names and have names of their own; returns those of results."""
+        made = {name: self.name() for node in nodes for name in node.output if name}
+        for node in nodes:
+            self.nodes.append(copy := copy_of(node))
+            rename(copy, {**names, **made})
+            copy.name = f"{place}/{node_name(node)}" if place else next(filter(None, copy.output))
+        return made
+
+    def weights(self, graph: Any) -> dict[str, str]:
+        """Write the weights of a graph inside the network; returns their new names."""
+        names = {}
+        for tensor in graph.initializer:
+            copy = copy_of(tensor)
+            names[tensor.name] = copy.name = self.name()
+            self.graph.initializer.append(copy)
+        return names
+
     def take(self) -> list[Any]:
         """Return what was written, and begin anew."""
         nodes, self.nodes = self.nodes, []
@@ -90,6 +108,17 @@ def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]
         del graph.node[:]
         graph.node.extend(nodes)
     return gone
+
+
+def rename(node: Any, new_name: Mapping[str, str]) -> None:
+    """Give a node's inputs and outputs other names, and what the graphs inside it read."""
+    for names in (node.input, node.output):
+        names[:] = [new_name.get(name, name) for name in names]
+    for graph in inner_graphs(node):
+        for value in graph.output:
+            value.name = new_name.get(value.name, value.name)
+        for inner in graph.node:
+            rename(inner, new_name)
 
 
 def drop(sequence: Any, unwanted: Iterable[Any]) -> None:

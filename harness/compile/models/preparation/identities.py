@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from harness.compile.models.outline import NetworkView
-from harness.compile.models.preparation.editing import drop, inner_reads, is_onnx
+from harness.compile.models.preparation.editing import drop, inner_reads, is_onnx, rename
 
 
 def remove_identities(model: Any) -> str:
@@ -34,9 +34,8 @@ def remove_identities(model: Any) -> str:
         removed.append(node)
     kinds = Counter(node.op_type for node in removed)
     drop(graph.node, removed)
-    for names in (names for node in graph.node for names in (node.input, node.output)):
-        for place, name in enumerate(names):
-            names[place] = new_name.get(name, name)
+    for node in graph.node:
+        rename(node, new_name)
     return "removed " + " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else ""
 
 

@@ -15,10 +15,9 @@ from harness.compile.models.outline import (
     attribute_of,
     constant_of,
     constants,
-    copy_of,
     node_name,
 )
-from harness.compile.models.preparation.branches import rename, take_constant_branches
+from harness.compile.models.preparation.branches import take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
 from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
 from harness.compile.models.preparation.identities import remove_identities
@@ -80,35 +79,16 @@ class _Body:
     def write(self, inputs: Sequence[str]) -> list[str]:
         """Write a round that reads these; returns the names of its results."""
         if not self._shared:
-            self._shared = self._own_weights()
-            self._shared |= self._copy(self._still, self._shared)
+            self._shared = self.writer.weights(self.graph)
+            self._shared |= self.writer.copy(self._still, self._shared)
         names = dict(zip((value.name for value in self.graph.input), inputs, strict=True)) | self._shared
-        names |= self._copy(self._changing, names)
+        names |= self.writer.copy(self._changing, names)
         return [names.get(value.name, value.name) for value in self.graph.output]
-
-    def _copy(self, nodes: Sequence[Any], names: Mapping[str, str]) -> dict[str, str]:
-        """Write operators once more; returns the new names of their results."""
-        made = {name: self.writer.name() for node in nodes for name in node.output if name}
-        for node in nodes:
-            copy = copy_of(node)
-            rename(copy, {**names, **made})
-            copy.name = next(filter(None, copy.output))  # no name may stand twice
-            self.writer.nodes.append(copy)
-        return made
 
     def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
         """Write the results of all rounds as one tensor."""
         slices = [along(self.writer, "Unsqueeze", part, axis, self.opset) for part in parts]
         self.writer.add("Concat", *slices, axis=axis, output=output)
-
-    def _own_weights(self) -> dict[str, str]:
-        """Write the body's weights into the network around it; returns their new names."""
-        names = {}
-        for tensor in self.graph.initializer:
-            copy = copy_of(tensor)
-            names[tensor.name] = copy.name = self.writer.name()
-            self.writer.graph.initializer.append(copy)
-        return names
 
 
 def _changing_and_still(graph: Any) -> tuple[list[Any], list[Any]]:

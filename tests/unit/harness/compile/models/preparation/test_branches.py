@@ -135,6 +135,36 @@ def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: boo
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
+@pytest.mark.parametrize("positive", [True, False])
+def test_what_reads_a_choice_of_several_shapes_is_computed_of_both(positive: bool) -> None:
+    """TVM builds no operator of a shape that an input decides; the last result has one that none decides."""
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
+        helper.make_node("Greater", ["most", "zero"], ["yes"]),
+        choice(
+            "yes",
+            branch([helper.make_node("SequenceConstruct", ["x", "x"], ["t"])], "t"),
+            branch([helper.make_node("SequenceConstruct", ["x", "x", "x"], ["e"])], "e"),
+            "s",
+        ),
+        helper.make_node("ConcatFromSequence", ["s"], ["wide"], axis=1),
+        helper.make_node("Abs", ["wide"], ["far"]),
+        helper.make_node("Mul", ["wide", "far"], ["product"]),
+        helper.make_node("Split", ["product", "halves"], ["above", "below"], axis=0),
+        helper.make_node("Sub", ["above", "below"], ["difference"]),
+        helper.make_node("ReduceSum", ["difference", "axis"], ["sum"], keepdims=0),
+        helper.make_node("Neg", ["sum"], ["y"]),
+    ]
+    weights = {"zero": np.float32(0), "halves": np.array([1, 1]), "axis": np.array([1])}
+    model = network(nodes, {"x": [2, 8]}, **weights)
+    plain, _ = changed(model, prepare)
+    assert "If" not in kinds(plain)
+    assert kinds(plain)[-2:] == ["Where", "Neg"]
+    assert kinds(plain).count("Split") == 2
+    x = np.abs(values(2, 8)) * (1 if positive else -1)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_a_branch_may_end_in_what_stands_outside_or_in_its_own_weight() -> None:
     weight = helper.make_tensor("c", TensorProto.FLOAT, [3], [1, 2, 3])
     then = branch([], "c", "x")
