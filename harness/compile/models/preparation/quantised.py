@@ -19,6 +19,8 @@ FLOAT = ("Add", "Mul", "Sigmoid", "LeakyRelu", "AveragePool", "GlobalAveragePool
 FLOAT_OPERATORS = {f"QLinear{operator}": operator for operator in FLOAT}
 """The operator of real numbers that each computes."""
 NARROW = ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
+PRODUCTS = ("DequantizeLinear", "MatMulInteger", "ConvInteger", "Mul")
+"""What reads numbers less their zero point, or their scale."""
 OWN_ATTRIBUTES = ("channels_last", "opset")
 """Attributes that the operators of real numbers have not."""
 
@@ -65,17 +67,18 @@ def dequantise_weights(model: Any) -> str:
 
 
 def quantise_zeros(model: Any) -> str:
-    """Give zeros alone the scale 1 and the zero point 0, as onnxruntime does, where those are results of the network.
+    """Give zeros alone the scale 1 and the zero point 0, as onnxruntime does, where not only products are made.
 
-    ONNX divides 0 by 0 there. Elsewhere nothing comes of it: numbers less their zero point are 0.
+    ONNX divides 0 by 0 there. In a product nothing comes of it: numbers less their zero point are 0.
     """
     import numpy as np
     from onnx import helper
 
-    write, results = NodeWriter(model, "zeros"), {value.name for value in model.graph.output}
+    write, seen = NodeWriter(model, "zeros"), {value.name for value in model.graph.output}
+    seen.update(name for node in model.graph.node if node.op_type not in PRODUCTS for name in node.input)
 
     def chosen(node: Any) -> list[Any] | None:
-        if results.isdisjoint(node.output):
+        if seen.isdisjoint(node.output):
             return None
         names = [write.name() for _ in node.output]
         write.nodes.append(helper.make_node(node.op_type, node.input, names, names[0]))
