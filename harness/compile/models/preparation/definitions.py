@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from harness.base.failures import ModelError
 from harness.compile.models.outline import NetworkView, attribute_of, copy_of, kind_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
@@ -88,7 +89,7 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
     """Write vectors that are divided by their norms, or by their deviation; returns the operators that went.
 
     TVM takes the root of a difference of two means, which rounding makes negative, and neither it nor onnxruntime adds
-    what ONNX adds to the deviation: a constant channel was NaN.
+    what ONNX adds to the deviation: a constant channel was NaN. Raises ModelError for axes that the tensor lacks.
     """
     import numpy as np
     from onnx import TensorProto
@@ -102,6 +103,11 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
             return None
         data, of_mean = node.input[0], node.op_type == "MeanVarianceNormalization"
         axes = attribute_of(node, "axes", [0, 2, 3]) if of_mean else [attribute_of(node, "axis", -1)]
+        if (rank := len(tensor.shape.dim)) and not all(-rank <= axis < rank for axis in axes):
+            text = (
+                f"{node.op_type} {node.name or node.output[0]!r} is over axes {axes} of {data!r}, which has {rank} axes"
+            )
+            raise ModelError(text, hint=f"export it with `axes` from 0 to {rank - 1}; without any it takes [0, 2, 3]")
         if of_mean:
             for kind in ("ReduceMax", "ReduceMean"):  # a mean of what is alike need not be that, its largest number is
                 data = write.add("Sub", data, reduced(kind, data, axes))

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from small_networks import answers, changed, kinds, network, values
 
+from harness.base.failures import ModelError
 from harness.compile.models.outline import constant_of
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import DEFINED, write_definitions
@@ -195,6 +196,14 @@ def test_numbers_are_divided_by_their_deviation_and_constant_ones_are_zero(opset
         np.testing.assert_allclose(np.asarray(judge.ask({"x": x})[0], np.float32), right, atol=1e-5)
         for number in (0.1, 0.3, 0.7, 1 / 3, 11.1, 1e-5):  # whose sum is no multiple
             np.testing.assert_array_equal(judge.ask({"x": np.full_like(x, number)})[0], 0)
+
+
+@pytest.mark.parametrize(("given", "axes"), [({}, "0, 2, 3"), ({"axes": [0, 5]}, "0, 5")])
+def test_axes_that_a_tensor_lacks_are_the_models_mistake(given: dict[str, Any], axes: str) -> None:
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], name="norm", **given)
+    said = rf"MeanVarianceNormalization 'norm' is over axes \[{axes}\] of 'x', which has 3 axes: export it"
+    with pytest.raises(ModelError, match=said):
+        prepare(network([node], {"x": (2, 5, 6)}))
 
 
 def test_constants_of_a_definition_become_tensors() -> None:
