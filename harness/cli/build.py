@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.failures import Failure
+from harness.base.failures import CompileFailure, InputRefused
 from harness.base.outcome import ExitCode, Outcome, exit_code
 from harness.base.plan import Plan
 from harness.base.tables import size, table
@@ -66,12 +67,20 @@ def build(
         shared = request.suite.store  # then build the answers for the hosts that measure, too
         jobs = [job for plan in bench.plans for job in (plan.compile, *(plan.jobs if shared else ()))]
         built = bench.builder.build(jobs)
+        built |= _refused(bench, built)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
     if as_json:
         out_json(_plain(bench, built))
     else:
         out(_table(bench, built))
     raise typer.Exit(exit_code(outcomes) if outcomes else ExitCode.NOTHING_MEASURED)
+
+
+def _refused(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, Failure]:
+    """Return why nobody can compute the inputs of what did not compile, by its key: that is to be corrected first."""
+    failed = [plan for plan in bench.plans if isinstance(built.get(plan.compile.key), CompileFailure)]
+    answers = bench.builder.build(plan.oracle for plan in failed)
+    return {p.compile.key: a for p in failed if isinstance(a := answers[p.oracle.key], InputRefused)}
 
 
 def _outcome(result: Artifact | Answers | Failure) -> Outcome:

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 from device_runner.names import load
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.number_formats import with_plain_copies
-from harness.compile.models.outline import copy_of, tensor_types
+from harness.compile.models.outline import copy_of, first_names, tensor_types
 from harness.compile.models.spec import Original
 from harness.compile.oracle.judge import NoAnswer, Refusal
 
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.compile.oracle.judge import Judge, Values
-
-REFUSED_HINT = "give inputs that the network takes: `--input 'NAME=integers(0, 9)'` or a file, and shapes by --shape"
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,15 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
 
     `model` is the network in the file `original.onnx`. Raises NoOutsideAnswer, InputRefused.
     """
+    import numpy as np
+
     judges = judges_of(model)
     if original.program:
         judges = [partial(load(original.judge), original.program, trust=original.trust), *judges]
     ruling = first_answer(judges, inputs)
-    _require_tensors(ruling)
+    for index, output in enumerate(ruling.outputs):
+        if not isinstance(output, np.ndarray):  # but a sequence, or a map
+            raise NoOutsideAnswer(f"{ruling.judge.name} gives a {type(output).__name__} as output {index}")
     return ruling
 
 
@@ -71,7 +73,9 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
         except Refusal as refusal:
             refusals.append(str(refusal))
     if len(refusals) > 1:
-        raise InputRefused(refusals[0], hint=REFUSED_HINT, evidence="\n".join(refusals))
+        given = first_names([f"{name} {list(array.shape)}" for name, array in inputs.items()])
+        hint = f"give others than {given}, with `--shape NAME=SIZES`, `--input 'NAME=integers(0, 9)'` or a file"
+        raise InputRefused(refusals[0], hint=hint, evidence="\n".join(refusals))
     raise NoOutsideAnswer("; ".join(refusals + reasons))
 
 
@@ -99,12 +103,3 @@ def with_outputs(model: Any, names: Sequence[str]) -> Any:
     del whole.graph.output[:]
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return whole
-
-
-def _require_tensors(ruling: Ruling) -> None:
-    """Raise NoOutsideAnswer if an output is no tensor: a sequence, a map."""
-    import numpy as np
-
-    for index, output in enumerate(ruling.outputs):
-        if not isinstance(output, np.ndarray):
-            raise NoOutsideAnswer(f"{ruling.judge.name} gives a {type(output).__name__} as output {index}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,9 @@ from fake_device import a_plan, things
 
 from device_runner.device import Identity
 from harness.base.case import Tuning
-from harness.base.failures import UsageError
-from harness.base.plan import Plan
-from harness.cli.build import _plain, _table
+from harness.base.failures import CompileFailure, InputRefused, UsageError
+from harness.base.plan import Job, Plan
+from harness.cli.build import _plain, _refused, _table
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.planner import host_triple
 from harness.measure.progress import SilentProgress
@@ -52,6 +53,23 @@ def test_json_names_the_file_of_each_library(tmp_path: Path) -> None:
     (case,) = cast("Any", _plain(bench, {plan.compile.key: made}))["cases"]
     assert isinstance(made, Artifact)
     assert case["file"] == str(made.loadable.library)
+
+
+def test_inputs_that_nobody_can_compute_come_before_a_compile_error() -> None:
+    """The oracle is asked about a network that did not compile, and about no other."""
+    plan: Plan = a_plan()
+    asked: list[str] = []
+
+    def build(jobs: Iterable[Job]) -> dict[str, Any]:
+        asked.extend(keys := [job.key for job in jobs])
+        return dict.fromkeys(keys, refused)
+
+    refused, failed = InputRefused("dimensions differ", hint="--shape"), CompileFailure("no import")
+    bench = PlannedRequest(no_device(), [plan], cast("Any", SimpleNamespace(build=build)))
+    assert _refused(bench, {plan.compile.key: failed}) == {plan.compile.key: refused}
+    assert asked == [plan.oracle.key]
+    assert not _refused(bench, {plan.compile.key: cast("Any", None)})
+    assert asked == [plan.oracle.key]
 
 
 def test_an_unknown_processor_is_a_mistake_of_the_caller() -> None:
