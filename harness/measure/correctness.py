@@ -282,9 +282,8 @@ def vacuity(
     `other` are the oracle's answers to other inputs; empty if it had none.
     """
     tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
-    reasons = [
-        _reason(*arguments) if _is_finite(arguments[0]) else "" for arguments in zip_longest(oracle, other, tolerances)
-    ]
+    arguments = zip_longest(oracle, other, tolerances)
+    reasons = [_reason(*each) if np.isfinite(each[0]).all() else "" for each in arguments]
     for index, each in enumerate(rounding):
         if each > MOST_ROUNDING:
             reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
@@ -302,10 +301,6 @@ def vacuity(
     return Vacuity(named, whole=all(reasons))
 
 
-def _is_finite(want: Array) -> bool:
-    return want.dtype.kind != "f" or bool(np.isfinite(want).all())
-
-
 def _reason(want: Array, other: Array | None, tolerance: float) -> str:
     def passes(answer: Array) -> bool:
         return compare_answers([answer], [want], tolerance).right
@@ -319,7 +314,9 @@ def _reason(want: Array, other: Array | None, tolerance: float) -> str:
     if want.size > 1 and passes(np.full_like(want, middle)):
         return f"is constant: {middle:.6g} everywhere"
     if real and (bounds := _stuck_at(want, tolerance)):
-        return f"is saturated: every element is {bounds[0]:.6g} or {bounds[1]:.6g}"
+        every = f"every element is {bounds[0]:.6g} or {bounds[1]:.6g}"
+        single = f"its only element, {bounds[0]:.6g}, lies within the tolerance of {round(bounds[0])}"
+        return f"is saturated: {single if want.size == 1 else every}"
     if other is not None and passes(other):
         return "does not depend on the input: the answer to another one would be right"
     return ""

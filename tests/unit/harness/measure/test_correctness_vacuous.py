@@ -34,6 +34,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
         (softmax(LOGITS * 1000), "is saturated: every element is 0 or 1"),
         (np.clip(LOGITS * 1e6, 0, 6), "is saturated: every element is 0 or 6"),
         (1 / (1 + np.exp(-np.float32(20) * np.array([3, -3], np.float32))), "is saturated: every element is"),
+        (np.array([[0.99999]], np.float32), "is saturated: its only element, 0.99999, lies within the tolerance of 1"),
         (OTHER, "does not depend on the input: the answer to another one would be right"),
         (OTHER * np.float32(1.0001), "does not depend on the input"),
         (np.array([7], np.int64), ""),
