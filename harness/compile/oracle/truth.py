@@ -73,8 +73,8 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
         except Refusal as refusal:
             refusals.append(str(refusal))
     if len(refusals) > 1:
-        given = first_names([f"{name} {list(array.shape)}" for name, array in inputs.items()])
-        hint = f"give others than {given}, with `--shape NAME=SIZES`, `--input 'NAME=integers(0, 9)'` or a file"
+        shapes = first_names([f"{name} {list(array.shape)}" for name, array in inputs.items()])
+        hint = f"give others than {shapes}, with `--shape NAME=SIZES`, `--input 'NAME=integers(0, 9)'` or a file"
         raise InputRefused(refusals[0], hint=hint, evidence="\n".join(refusals))
     raise NoOutsideAnswer("; ".join(refusals + reasons))
 
