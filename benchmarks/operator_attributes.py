@@ -92,6 +92,14 @@ class Draw(Chain):
         self.go_on(self.add("Conv", self.weight(channels, before, 3, 3), pads=[1, 1, 1, 1]))
         return self.x
 
+    def grid(self, channels: int = 0) -> str:
+        """Let what follows read a signal, an image or a volume, whose last axis is often four wide."""
+        axes = self.pick(1, 2, 2, 3)
+        if axes == 2:
+            return self.image(channels)
+        channels = channels or self.pick(1, 3, 4, 8)
+        return self.tensor(self.pick(1, 1, 2), channels, *self.picks(axes - 1, 4, 5, 6), self.pick(4, 4, 5, 8))
+
     def _input(self, *shape: int) -> str:
         name = f"input_{len(self.inputs)}"
         self.inputs[name] = shape
@@ -120,28 +128,28 @@ class Draw(Chain):
 
 
 def _unit(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add(net.pick(*UNITS))
 
 
 def _curve(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add(net.pick(*CURVES), alpha=net.pick(0.1, 0.5, 1.5))
 
 
 def _of_positive(net: Draw) -> str:
-    net.image()
+    net.grid()
     net.go_on(net.apply("Add", net.add("Abs"), net.scalar(0.5)))
     return net.add(net.pick(*OF_POSITIVE))
 
 
 def _rounding(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add(net.pick(*ROUNDINGS))
 
 
 def _arithmetic(net: Draw) -> str:
-    net.image()
+    net.grid()
     shape = [extent if net.chance() else 1 for extent in net.shape][net.pick(0, 0, 1, 2) :]
     kind = net.pick("Add", "Sub", "Mul", "PRelu", "Div", "Pow")
     if kind == "Pow":
@@ -154,47 +162,48 @@ def _arithmetic(net: Draw) -> str:
 
 
 def _several(net: Draw) -> str:
-    net.image()
+    net.grid()
     others = [net.second(*net.shape[net.pick(0, 2) :]) for _ in range(net.pick(1, 2))]
     return net.add(net.pick("Sum", "Mean", "Min", "Max"), *others)
 
 
 def _comparison(net: Draw) -> str:
-    net.image()
+    net.grid()
     decided = net.add(net.pick("Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"), net.second(*net.shape[2:]))
-    return net.apply("Where", decided, net.x, net.second(net.shape[1], 1, 1)) if net.chance() else decided
+    other = net.second(net.shape[1], *[1] * len(net.shape[2:]))
+    return net.apply("Where", decided, net.x, other) if net.chance() else decided
 
 
 def _logic(net: Draw) -> str:
-    net.image()
-    first, second = net.add("Greater", net.scalar(0)), net.add("Less", net.second(net.shape[3]))
+    net.grid()
+    first, second = net.add("Greater", net.scalar(0)), net.add("Less", net.second(net.shape[-1]))
     return net.apply("Not", net.apply(net.pick("And", "Or", "Xor"), first, second))
 
 
 def _bits(net: Draw) -> str:
-    net.image()
+    net.grid()
     whole = net.apply("Cast", net.apply("Mul", net.add("Abs"), net.scalar(9)), to=TensorProto.UINT8)
-    other = net.constant(np.array(net.picks(net.shape[3], 1, 2, 3), np.uint8))
+    other = net.constant(np.array(net.picks(net.shape[-1], 1, 2, 3), np.uint8))
     if net.chance():
         return net.apply("BitShift", whole, other, direction=net.pick("LEFT", "RIGHT"))
     return net.apply(net.pick("BitwiseAnd", "BitwiseOr", "BitwiseXor"), whole, other)
 
 
 def _cast(net: Draw) -> str:
-    net.image()
+    net.grid()
     kind = net.pick("INT32", "INT64", "UINT8", "INT8", "BOOL", "FLOAT16", "DOUBLE")
     numbers = net.apply("Mul", net.add("Abs") if kind == "UINT8" else net.x, net.scalar(9))
     return net.apply("Cast", numbers, to=TensorProto.DataType.Value(kind))
 
 
 def _mod(net: Draw) -> str:
-    net.image()
-    divisor = net.constant(np.array(net.picks(net.shape[3], 1.5, -0.7, 3), FLOAT))
+    net.grid()
+    divisor = net.constant(np.array(net.picks(net.shape[-1], 1.5, -0.7, 3), FLOAT))
     return net.add("Mod", divisor, fmod=1)
 
 
 def _clip(net: Draw) -> str:
-    net.image()
+    net.grid()
     low, high = net.pick(-0.5, 0.1), net.pick(0.4, 0.0)
     if net.chance():
         net.opset = 9
@@ -204,48 +213,43 @@ def _clip(net: Draw) -> str:
 
 
 def _hard_sigmoid(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add("HardSigmoid", alpha=net.pick(0.2, 0.5), beta=net.pick(0.5, 0.1))
 
 
 def _gelu(net: Draw) -> str:
     net.opset = 20
-    net.image()
+    net.grid()
     return net.add("Gelu", approximate=net.pick("none", "tanh"))
 
 
 def _swish(net: Draw) -> str:
     net.opset = net.pick(24, 28)
-    net.image()
+    net.grid()
     other = [net.second(*net.shape)] if net.opset == 28 else []
     return net.add("SwiGLU" if other else "Swish", *other, alpha=net.pick(1.0, 0.5))
 
 
 def _shrink(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add("Shrink", lambd=net.pick(0.3, 0.5), bias=net.pick(0.0, 0.2, 0.5))
 
 
 def _softmax(net: Draw) -> str:
     net.opset = net.pick(11, 13)
-    net.image()
+    net.grid()
     return net.add(net.pick("Softmax", "LogSoftmax", "Hardmax"), axis=net.pick(0, 1, 2, -1))
 
 
 def _dropout(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add("Dropout", net.scalar(net.pick(0.0, 0.5)))
 
 
 def _spatial(net: Draw) -> int:
     """Let what follows read a signal, an image or a volume; return how many axes of space it has."""
-    axes = net.pick(1, 2, 2, 3)
-    channels = net.pick(1, 3, 4, 8)
-    if axes == 2:
-        net.image(channels)
-    else:
-        net.tensor(net.pick(1, 2), channels, *net.picks(axes, 5, 6, 8))
-    return axes
+    net.grid(net.pick(0, 1, 3, 4, 8))
+    return len(net.shape) - 2
 
 
 def _convolution(net: Draw) -> str:
@@ -326,8 +330,9 @@ def _unpool(net: Draw) -> str:
 
 def _resize(net: Draw) -> str:
     net.opset = net.pick(11, 13, 18, 19)
-    net.image()
-    mode = net.pick("nearest", "linear", "cubic")
+    net.grid()
+    axes = len(net.shape) - 2
+    mode = net.pick("nearest", "linear", *["cubic"] * (axes == 2))
     places = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize")
     place = net.pick(*places, *(["half_pixel_symmetric"] if net.opset == 19 else []))
     how: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": place}
@@ -335,23 +340,22 @@ def _resize(net: Draw) -> str:
         how["nearest_mode"] = net.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
     if mode == "cubic":
         how |= {"cubic_coeff_a": net.pick(-0.75, -0.5), "exclude_outside": net.pick(0, 1)}
-    if net.opset >= 18 and mode != "nearest" and net.pick(0, 0, 1):
+    if net.opset >= 18 and mode != "nearest" and axes == 2 and net.pick(0, 0, 1):
         how["antialias"] = 1
     empty = net.constant(np.array([], FLOAT)) if net.opset < 13 else ""
     roi = empty
     if place == "tf_crop_and_resize":
-        begin, end = ([0.1, 0.2], [0.9, 0.7]) if net.chance() else ([0.0, 0.0], [1.0, 1.0])
-        roi = net.constant(np.array([0, 0, *begin, 1, 1, *end], FLOAT))
+        begin, end = ([0.1, 0.2, 0.0], [0.9, 0.7, 0.8]) if net.chance() else ([0.0] * 3, [1.0] * 3)
+        roi = net.constant(np.array([0, 0, *begin[:axes], 1, 1, *end[:axes]], FLOAT))
         how["extrapolation_value"] = net.pick(0.0, 1.5)
-    rows, columns = net.shape[2:]
     some = net.opset >= 18 and place != "tf_crop_and_resize" and net.chance()
-    batch, how = ((), how | {"axes": [2, 3]}) if some else (net.shape[:2], how)
+    batch, how = ((), how | {"axes": [*range(2, axes + 2)]}) if some else (net.shape[:2], how)
     if net.chance():
-        scales = [*[1] * len(batch), net.pick(2, 0.5, 3), net.pick(2, 3, 1)]
+        scales = [*[1] * len(batch), *net.picks(axes - 1, 2, 0.5, 3), net.pick(2, 3, 1)]
         return net.add("Resize", roi, net.constant(np.array(scales, FLOAT)), **how)
     if some:
         how |= net.pick({}, {"keep_aspect_ratio_policy": net.pick("not_larger", "not_smaller")})
-    sizes = net.integers(*batch, net.pick(3, 10, 2 * rows), net.pick(4, 11, 2 * columns))
+    sizes = net.integers(*batch, *(net.pick(4, 10, 2 * extent) for extent in net.shape[2:]))
     return net.add("Resize", roi, empty, sizes, **how)
 
 
@@ -436,14 +440,14 @@ def _instance_norm(net: Draw) -> str:
 
 def _group_norm(net: Draw) -> str:
     net.opset = 21
-    net.image(8)
+    net.grid(8)
     how = {"num_groups": net.pick(1, 2, 4, 8), "epsilon": net.pick(1e-5, 0.01)}
     return net.add("GroupNormalization", net.positive(8), net.weight(8), **how)
 
 
 def _layer_norm(net: Draw) -> Sequence[str]:
-    net.image()
-    axis = net.pick(-1, -2, 1, 3)
+    net.grid()
+    axis = net.pick(-1, -2, 1, 2)
     shape = net.shape[axis:]
     bias = [net.weight(*shape)] if net.chance() else []
     how = {"axis": axis, "epsilon": net.pick(1e-5, 0.1)}
@@ -461,12 +465,13 @@ def _root_mean_square_norm(net: Draw) -> str:
 
 
 def _mean_variance_norm(net: Draw) -> str:
-    net.image(net.pick(3, 8))
-    return net.add("MeanVarianceNormalization", axes=net.pick([0, 2, 3], [1], [2, 3], [1, 2, 3]))
+    net.grid(net.pick(3, 8))
+    space = [*range(2, len(net.shape))]
+    return net.add("MeanVarianceNormalization", axes=net.pick([0, *space], [1], space, [1, *space]))
 
 
 def _vector_norm(net: Draw) -> str:
-    net.image()
+    net.grid()
     return net.add("LpNormalization", axis=net.pick(1, 2, -1), p=net.pick(1, 2))
 
 
@@ -477,7 +482,7 @@ def _local_norm(net: Draw) -> str:
 
 
 def _running_sum(net: Draw) -> str:
-    net.image()
+    net.grid()
     axis = net.constant(np.array(net.pick(0, 1, 2, -1), np.int64))
     net.opset, kind = net.pick((OPSET, "CumSum"), (26, "CumProd"))
     return net.add(kind, axis, exclusive=net.pick(0, 1), reverse=net.pick(0, 1))
@@ -506,12 +511,12 @@ def _pad(net: Draw) -> str:
 
 
 def _slice(net: Draw) -> str:
-    net.image()
+    net.grid()
     step = net.pick(1, 2, -1, -2)
     begin, end = (
         (net.pick(0, 1, -3), net.pick(3, 100, -1)) if step > 0 else (net.pick(-1, 100, 3), net.pick(-100, 0, -4))
     )
-    bounds = [[begin], [end], [net.pick(0, 1, 2, 3, -1)], [step]]
+    bounds = [[begin], [end], [net.pick(0, 1, 2, -1, -1)], [step]]
     if net.chance():
         bounds = [[0, *bounds[0]], [1, *bounds[1]], [0, net.pick(1, 2, -1)], [1, step]]
     return net.add("Slice", *(net.integers(*each) for each in bounds))
@@ -519,7 +524,7 @@ def _slice(net: Draw) -> str:
 
 def _split(net: Draw) -> Sequence[str]:
     net.opset = net.pick(13, 18)
-    net.image(8)
+    net.grid(8)
     axis = net.pick(1, 2, -1)
     extent, count = net.shape[axis], net.pick(2, 3)
     if net.opset == 18 and net.chance():
@@ -529,16 +534,16 @@ def _split(net: Draw) -> Sequence[str]:
 
 
 def _concat(net: Draw) -> str:
-    net.image()
-    axis = net.pick(0, 1, 2, 3, -1)
+    net.grid()
+    axis = net.pick(0, 1, 2, -1)
     shape = list(net.shape)
     shape[axis] = net.pick(1, 3)
     return net.apply("Concat", *[net.x, net.second(*shape)][:: net.pick(1, -1)], axis=axis)
 
 
 def _transpose(net: Draw) -> str:
-    net.image()
-    return net.add("Transpose", perm=net.order(4)) if net.pick(0, 1, 2) else net.add("Transpose")
+    net.grid()
+    return net.add("Transpose", perm=net.order(len(net.shape))) if net.pick(0, 1, 2) else net.add("Transpose")
 
 
 def _reshape(net: Draw) -> str:
@@ -563,7 +568,7 @@ def _axes_of_one(net: Draw) -> str:
 
 
 def _gather(net: Draw) -> str:
-    net.image()
+    net.grid()
     axis = net.pick(0, 1, 2, -1)
     return net.add("Gather", net.indices(net.shape[axis], *net.pick((), (3,), (2, 2))), axis=axis)
 
@@ -610,23 +615,23 @@ def _scatter_tensor(net: Draw) -> str:
 
 
 def _top_k(net: Draw) -> Sequence[str]:
-    net.image(net.pick(3, 8))
+    net.grid(net.pick(3, 8))
     return net.results(2, "TopK", net.x, net.integers(net.pick(1, 2)), axis=net.pick(-1, 2, 1), largest=net.pick(0, 1))
 
 
 def _largest(net: Draw) -> str:
-    net.image()
+    net.grid()
     how = {"keepdims": net.pick(0, 1), "select_last_index": net.pick(0, 1)}
     return net.add(net.pick("ArgMax", "ArgMin"), axis=net.pick(0, 1, 2, -1), **how)
 
 
 def _reduction(net: Draw) -> str:
     net.opset = net.pick(13, 18)
-    net.image()
+    net.grid()
     kind = net.pick(*REDUCTIONS)
     if kind == "ReduceLogSum":
         net.go_on(net.apply("Add", net.add("Abs"), net.scalar(0.1)))
-    axes, keep = net.pick([], [1, -1], [2], [0], [2, 3]), net.pick(0, 1)
+    axes, keep = net.pick([], [1, -1], [2], [0], [*range(2, len(net.shape))]), net.pick(0, 1)
     if net.opset >= 18 or kind == "ReduceSum":
         named = [net.integers(*axes)] if axes or net.chance() else []
         return net.add(kind, *named, keepdims=keep, noop_with_empty_axes=net.pick(0, 1))
@@ -678,8 +683,8 @@ def _eye(net: Draw) -> str:
 
 
 def _tile(net: Draw) -> str:
-    net.image()
-    return net.add("Tile", net.integers(net.pick(1, 2), 1, net.pick(1, 3), 2))
+    net.grid()
+    return net.add("Tile", net.integers(net.pick(1, 2), 1, *net.picks(len(net.shape) - 3, 1, 3), 2))
 
 
 def _expand(net: Draw) -> str:
@@ -741,7 +746,7 @@ def _scales(net: Draw, dtype: str, *shape: int) -> list[str]:
 
 def _quantise(net: Draw) -> str:
     net.opset = net.pick(13, 19, 21)
-    net.image()
+    net.grid()
     axis = net.pick(0, 1, -1)
     scales = _scales(net, net.pick("int8", "uint8"), *([net.shape[axis]] if axis else []))
     how = {"axis": axis} if axis else {}

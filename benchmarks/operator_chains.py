@@ -67,12 +67,19 @@ class ChainDraw(Draw):
 
     def image(self, channels: int = 0) -> str:
         """Add an image, or let what follows read the last result if it is one."""
-        if self._reads_on():
-            shape = self.shape_of(self.readable[-1])
-            if len(shape) == 4 and channels in (0, shape[1]) and shape[1] <= 17 and min(shape[2:]) >= 3:
-                self.x, self.shape = self.readable[-1], shape
-                return self.x
-        return super().image(channels or self.pick(1, 3, 4, 5, 8, 17))
+        return self._last(channels, 4) or super().image(channels or self.pick(1, 3, 4, 5, 8, 17))
+
+    def grid(self, channels: int = 0) -> str:
+        """Add a signal, an image or a volume, or let what follows read the last result if it is one."""
+        return self._last(channels, 3, 4, 5) or super().grid(channels)
+
+    def _last(self, channels: int, *axes: int) -> str:
+        """Let what follows read the last result, if it has so many axes and channels; empty if not."""
+        shape = self.shape_of(self.readable[-1]) if self._reads_on() else ()
+        if len(shape) not in axes or channels not in (0, shape[1]) or shape[1] > 17 or min(shape[2:]) < 3:
+            return ""
+        self.x, self.shape = self.readable[-1], shape
+        return self.x
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape of a tensor."""

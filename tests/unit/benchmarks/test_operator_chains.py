@@ -41,6 +41,15 @@ def test_a_tensor_is_cut_padded_or_repeated_to_another_shape(shape: tuple[int, .
     assert net.shape_of(net.fit(net.x, shape)) == shape
 
 
+def test_signals_images_and_volumes_are_drawn_and_read_on() -> None:
+    draws = [ChainDraw([0, seed]) for seed in range(40)]
+    assert {len(net.shape) for net in draws if net.grid()} == {3, 4, 5}
+    net = next(net for net in draws if len(net.shape) == 5)
+    net.readable.append(made := net.add("Relu"))
+    assert made in {net._last(0, 5) for _ in range(20)}
+    assert {net._last(0, 3, 4) for _ in range(20)} == {""}
+
+
 def test_operators_of_two_operator_sets_are_not_mixed() -> None:
     net = ChainDraw([0])
     net.opset = 13
