@@ -273,6 +273,17 @@ def normalised_volume() -> bytes:
     return bytes(model.SerializeToString())
 
 
+def places_of_least() -> bytes:
+    """Which channel of a volume four wide has the least number, which two operators read."""
+    nodes = [
+        helper.make_node("ArgMin", ["x"], ["place"], axis=1),
+        helper.make_node("Cast", ["place"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("GlobalAveragePool", ["number"], ["mean"]),
+        helper.make_node("Sub", ["number", "mean"], ["y"]),
+    ]
+    return bytes(network(nodes, {"x": [1, 5, 3, 2, 4]}).SerializeToString())
+
+
 def chosen_in_texels() -> bytes:
     """A choice by a comparison of four numbers in a row, which two operators read."""
     nodes = [
@@ -611,7 +622,7 @@ def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callab
         np.testing.assert_allclose(made, right, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [gated_volume, normalised_volume])
+@pytest.mark.parametrize("make", [gated_volume, normalised_volume, places_of_least])
 def test_a_volume_that_is_taken_for_an_image_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
     np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
 

@@ -241,7 +241,7 @@ def _sum_texels(func: Any) -> Any:
     blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
     infos = [analysis.get_sblock_info(schedule, block) for block in blocks]
     reductions = [index for index, info in enumerate(infos) if info.is_reduction()]
-    if len(reductions) != 1:
+    if [len(schedule.get(blocks[index]).writes) for index in reductions] != [1]:  # ArgMax writes two
         return None
     at = reductions[0]
     for block in (*blocks[:at], *blocks[at + 1 : -1]):
