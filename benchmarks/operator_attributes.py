@@ -252,13 +252,18 @@ def _spatial(net: Draw) -> int:
     return len(net.shape) - 2
 
 
+def _dilations(net: Draw) -> list[int]:
+    """Return how far the numbers of a window lie apart: a window of three, two apart, is five wide."""
+    return [net.pick(1, 1, 2) if extent > 4 else 1 for extent in net.shape[2:]]
+
+
 def _convolution(net: Draw) -> str:
     axes = _spatial(net)
     channels = net.shape[1]
     group, more = net.pick(1, channels), net.pick(1, 2, 4)
     how: dict[str, Any] = {"strides": net.picks(axes, 1, 2, 3)}
     if net.chance():
-        how |= {"pads": net.picks(2 * axes, 0, 1, 2), "dilations": net.picks(axes, 1, 2)}
+        how |= {"pads": net.picks(2 * axes, 0, 1, 2), "dilations": _dilations(net)}
     else:
         how["auto_pad"] = net.pick("SAME_UPPER", "SAME_LOWER", "VALID")
     weight = net.weight(channels * more, channels // group, *net.picks(axes, 1, 2, 3))
@@ -297,7 +302,7 @@ def _pool_window(net: Draw, axes: int) -> dict[str, Any]:
 def _max_pool(net: Draw) -> str:
     net.opset = net.pick(11, 12, 22)
     axes = _spatial(net)
-    how = _pool_window(net, axes) | {"ceil_mode": net.pick(0, 1), "dilations": net.picks(axes, 1, 1, 2)}
+    how = _pool_window(net, axes) | {"ceil_mode": net.pick(0, 1), "dilations": _dilations(net)}
     return net.add("MaxPool", **how)
 
 
@@ -306,7 +311,7 @@ def _average_pool(net: Draw) -> str:
     axes = _spatial(net)
     how = _pool_window(net, axes) | {"ceil_mode": net.pick(0, 1), "count_include_pad": net.pick(0, 1)}
     if net.opset >= 19:
-        how["dilations"] = net.picks(axes, 1, 1, 2)
+        how["dilations"] = _dilations(net)
     return net.add("AveragePool", **how)
 
 
