@@ -224,11 +224,12 @@ def ragged() -> bytes:
     return bytes(network(nodes, {"x": [2, 4, 4, 7]}, pads=pads, shape=shape).SerializeToString())
 
 
-def rearranged(kind: str, width: int = 4, **operands: Any) -> bytes:
+def rearranged(kind: str, *names: str, width: int = 4, perm: Sequence[int] = (), **operands: Any) -> bytes:
     """An operator that takes the four numbers of a texel from elsewhere. Two operators read its result."""
-    attributes = {"perm": operands.pop("perm")} if "perm" in operands else {}
+    attributes = {"perm": perm} if perm else {"axis": 4} if kind == "ScatterElements" else {}
     nodes = [
-        helper.make_node(kind, ["x", *operands], ["other"], **attributes),
+        helper.make_node("Tanh", ["x"], ["tanh"]),
+        helper.make_node(kind, names or ["x", *operands], ["other"], **attributes),
         helper.make_node("Relu", ["other"], ["y"]),
         helper.make_node("Sigmoid", ["other"], ["z"]),
     ]
@@ -239,8 +240,10 @@ REARRANGED = {
     "from the last": lambda: rearranged("Slice", begin=[-1], end=[-9], axis=[4], step=[-1]),
     "columns for rows": lambda: rearranged("Transpose", perm=[0, 1, 2, 4, 3]),
     "one in place of four": lambda: rearranged("Expand", width=1, shape=[1, 3, 4, 4, 4]),
+    "by a mask": lambda: rearranged("Where", "mask", "x", "one", mask=[True, False, True, True], one=np.float32(1)),
+    "scattered": lambda: rearranged("ScatterElements", "tanh", "to", "x", to=np.full((1, 3, 4, 4, 4), [2, 0, 3, 1])),
 }
-"""What the workaround for `erf` is for as well: a texel is loaded whole, and each of its lanes goes elsewhere."""
+"""Volumes four wide, which TVM takes for images."""
 
 
 def gated_volume() -> bytes:

@@ -65,6 +65,11 @@ def parts_of(expression: Any) -> Iterator[Any]:
         yield from parts_of(inner)
 
 
+def has_threads(function: Any) -> bool:
+    """Return whether a function of TIR comes with threads of its own."""
+    return any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
+
+
 def unbound_blocks(function: Any) -> list[str]:
     """Return the names of a function's blocks that store numbers outside all threads, which no device runs."""
     return list(dict.fromkeys(name for name in _host_stores(function.body, "") if name))

@@ -19,6 +19,7 @@ from harness.compile.compiler.passes import Passes, before, before_first, insert
 from harness.compile.compiler.tir import (
     SCHEDULE,
     function_pass,
+    has_threads,
     is_block,
     map_children,
     mark_scheduled,
@@ -62,8 +63,7 @@ def skip_threaded(passes: Passes) -> Passes:
 
     def rewrite(function: Any) -> Any:
         rooted = is_block(function.body) and function.body.block.name_hint == _ROOT
-        threaded = any(getattr(part, "attr_key", "") == "thread_extent" for part in walk(function.body))
-        return mark_scheduled(function) if threaded and not rooted else function
+        return mark_scheduled(function) if has_threads(function) and not rooted else function
 
     return insert_before_first(passes, SCHEDULE, _relax_stage_pass("SkipThreaded", rewrite))
 
@@ -217,6 +217,8 @@ def _reads(lane: Any, expression: Any) -> bool:
 def _has_vector_form(part: Any, lane: Any) -> bool:
     """Return whether the vectoriser takes it: by its own rule, or by what the operator says of itself."""
     buffer = buffer_read(part)
+    if buffer is not None and dtype_of(buffer) == "bool":
+        return False  # OpenCL has no vectors of them
     if buffer is not None and "texture" in str(buffer.scope()):  # a texel in its own order, or one of its lanes
         *place, of_texel = part.indices
         return not any(_reads(lane, index) for index in (place if lane.same_as(of_texel) else part.indices))

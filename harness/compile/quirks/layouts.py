@@ -13,6 +13,7 @@ from harness.compile.compiler.compat import (
     copy_function,
     dtype_of,
     name_of,
+    operator_name,
     return_type,
     rewrite_main,
     tensor_type,
@@ -21,6 +22,7 @@ from harness.compile.compiler.compat import (
     with_main,
 )
 from harness.compile.compiler.passes import Passes, before, before_first, own_pass, replace_last
+from harness.compile.compiler.tir import has_threads
 from harness.compile.paths.base import Edits, Layouts
 from harness.compile.quirks.base import Quirk
 
@@ -231,9 +233,13 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put inputs, constants and results into buffers that no image can hold."""
+    """Put inputs, constants and results into buffers that no image can hold, or that are stored number by number."""
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    bindings = [binding for block in mod["main"].body.blocks for binding in block.bindings]
+    calls = (binding for binding in bindings if operator_name(binding.value) == "relax.call_tir")
+    by_number = [binding.var for binding in calls if has_threads(mod[binding.value.args[0]])]
 
     class KeepBytes(PyExprMutator):  # type: ignore[misc]
         """Gives a variable the type of what it is bound to, which a rewritten call alone does not."""
@@ -241,13 +247,17 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
         def visit_call_(self, call: Any) -> Any:
             call = self.visit_expr_post_order(call)
             kind = type_of(call)
-            if getattr(call.op, "name", "") != "relax.call_tir" or len(call.args) > 2 or not _has_no_texels(kind):
+            if operator_name(call) != "relax.call_tir" or len(call.args) > 2 or "texture" not in _scope(kind):
+                return call
+            if not _has_no_texels(kind) and not has_threads(mod[call.args[0]]):
                 return call
             return relax.call_tir(*call.args, tensor_type(kind.shape, dtype_of(kind)))
 
         def visit_var_def_(self, var: Any) -> Any:
             kind = type_of(var)
-            return relax.Var(name_of(var), tensor_type(kind.shape, dtype_of(kind))) if _has_no_texels(kind) else var
+            if not _has_no_texels(kind) and not any(map(var.same_as, by_number)):
+                return var
+            return relax.Var(name_of(var), tensor_type(kind.shape, dtype_of(kind)))
 
         def visit_constant_(self, constant: Any) -> Any:
             kind = type_of(constant)
