@@ -240,6 +240,7 @@ REARRANGED = {
     "from the last": lambda: rearranged("Slice", begin=[-1], end=[-9], axis=[4], step=[-1]),
     "columns for rows": lambda: rearranged("Transpose", perm=[0, 1, 2, 4, 3]),
     "one in place of four": lambda: rearranged("Expand", width=1, shape=[1, 3, 4, 4, 4]),
+    "in other rows": lambda: rearranged("Reshape", shape=[3, 1, 4, 4, 4]),
     "by a mask": lambda: rearranged("Where", "mask", "x", "one", mask=[True, False, True, True], one=np.float32(1)),
     "scattered": lambda: rearranged("ScatterElements", "tanh", "to", "x", to=np.full((1, 3, 4, 4, 4), [2, 0, 3, 1])),
 }

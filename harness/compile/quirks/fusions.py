@@ -37,8 +37,6 @@ AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
 _CONV = "conv2d_NCHWc"
 """In the names of blocks for which `dlight.adreno.Conv2d` is."""
-_ROOT = "root"
-"""Name of the block around all others, which every schedule asks for."""
 _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 _FREE, _ENDS = 2, 3
@@ -62,7 +60,7 @@ def skip_threaded(passes: Passes) -> Passes:
     """
 
     def rewrite(function: Any) -> Any:
-        rooted = is_block(function.body) and function.body.block.name_hint == _ROOT
+        rooted = is_block(function.body) and function.body.block.name_hint == "root"
         return mark_scheduled(function) if has_threads(function) and not rooted else function
 
     return insert_before_first(passes, SCHEDULE, _relax_stage_pass("SkipThreaded", rewrite))
@@ -207,11 +205,7 @@ def _is_scalar(part: Any) -> bool:
     if not isinstance(store, tirx.BufferStore) or "texture" not in str(store.buffer.scope()):
         return False
     lane, parts = store.indices[-1], [*parts_of(store.value)]
-    return not _reads(lane, store.value) or not all(_has_vector_form(each, lane) for each in parts)
-
-
-def _reads(lane: Any, expression: Any) -> bool:
-    return any(map(lane.same_as, parts_of(expression)))
+    return not any(map(lane.same_as, parts)) or not all(_has_vector_form(each, lane) for each in parts)
 
 
 def _has_vector_form(part: Any, lane: Any) -> bool:
@@ -221,11 +215,12 @@ def _has_vector_form(part: Any, lane: Any) -> bool:
         return False  # OpenCL has no vectors of them
     if buffer is not None and "texture" in str(buffer.scope()):  # a texel in its own order, or one of its lanes
         *place, of_texel = part.indices
-        return not any(_reads(lane, index) for index in (place if lane.same_as(of_texel) else part.indices))
+        varying = place if lane.same_as(of_texel) else part.indices
+        return not any(lane.same_as(each) for index in varying for each in parts_of(index))
     if not hasattr(part, "op"):
         return True
     name = part.op.name.rpartition(".")[2]
-    if name == "if_then_else" and _reads(lane, part.args[0]):
+    if name == "if_then_else" and any(map(lane.same_as, parts_of(part.args[0]))):
         return False  # a padding that ends within a texel
     return bool(part.op.get_attr("TVectorizable")) or name in _OWN_RULE
 

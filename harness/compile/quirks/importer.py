@@ -11,6 +11,7 @@ from typing import Any
 from harness.base.case import Precision
 from harness.compile.compiler.compat import (
     array_of,
+    bindings_of,
     dtype_of,
     name_of,
     operator_name,
@@ -66,7 +67,7 @@ def _has_function_of_constants(mod: Any) -> bool:
     from tvm import relax
 
     variables = {*mod["main"].params}
-    for binding in _bindings(mod):
+    for binding in bindings_of(mod):
         name = operator_name(binding.value)
         if name != "relax.shape_of" and not variables.isdisjoint(relax.analysis.free_vars(binding.value)):
             variables.add(binding.var)
@@ -76,11 +77,7 @@ def _has_function_of_constants(mod: Any) -> bool:
 
 
 def _calls_of_functions(mod: Any) -> int:
-    return sum(operator_name(binding.value) == "relax.call_tir" for binding in _bindings(mod))
-
-
-def _bindings(mod: Any) -> list[Any]:
-    return [binding for block in mod["main"].body.blocks for binding in block.bindings]
+    return sum(operator_name(binding.value) == "relax.call_tir" for binding in bindings_of(mod))
 
 
 def without_dropout(mod: Any) -> Any:

@@ -10,8 +10,10 @@ from typing import Any
 
 from harness.compile.compiler.compat import (
     array_of,
+    bindings_of,
     copy_function,
     dtype_of,
+    is_tensor,
     name_of,
     operator_name,
     return_type,
@@ -46,10 +48,10 @@ def plain_if_grouped(call: Any) -> Layouts:
 
 
 def keep_reshapes(passes: Passes) -> Passes:
-    """Leave reshapes kernels in a module in which TVM, making views of them, loses one.
+    """Leave reshapes kernels in a module in which TVM, making views of them, loses one, or makes one of an image.
 
-    That is one of a plain convolution, whose result has no memory scope: TVM gives the view another type than the
-    reshape has, so a new variable, and what reads the old one stays as it is.
+    One of a plain convolution, whose result has no memory scope, is lost: TVM gives the view another type than the
+    reshape has, so a new variable, and what reads the old one stays as it is. An image of another shape has other rows.
     """
     from tvm import relax
 
@@ -57,7 +59,10 @@ def keep_reshapes(passes: Passes) -> Passes:
 
     def run(mod: Any) -> Any:
         viewed = views(mod)
-        return mod if relax.analysis.free_vars(viewed["main"]) else viewed
+        values = (binding.value for binding in bindings_of(viewed))
+        views_of = (type_of(value.args[0]) for value in values if operator_name(value) == "relax.reshape")
+        of_image = any("texture" in _scope(kind) for kind in views_of)
+        return mod if of_image or relax.analysis.free_vars(viewed["main"]) else viewed
 
     return replace_last(passes, _VIEWS, own_pass(_VIEWS, run))
 
@@ -237,8 +242,7 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
-    bindings = [binding for block in mod["main"].body.blocks for binding in block.bindings]
-    calls = (binding for binding in bindings if operator_name(binding.value) == "relax.call_tir")
+    calls = (binding for binding in bindings_of(mod) if operator_name(binding.value) == "relax.call_tir")
     by_number = [binding.var for binding in calls if has_threads(mod[binding.value.args[0]])]
 
     class KeepBytes(PyExprMutator):  # type: ignore[misc]
@@ -247,9 +251,8 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
         def visit_call_(self, call: Any) -> Any:
             call = self.visit_expr_post_order(call)
             kind = type_of(call)
-            if operator_name(call) != "relax.call_tir" or len(call.args) > 2 or "texture" not in _scope(kind):
-                return call
-            if not _has_no_texels(kind) and not has_threads(mod[call.args[0]]):
+            of_tensor = operator_name(call) == "relax.call_tir" and len(call.args) == 2 and is_tensor(kind)
+            if not of_tensor or not (_has_no_texels(kind) or has_threads(mod[call.args[0]])):
                 return call
             return relax.call_tir(*call.args, tensor_type(kind.shape, dtype_of(kind)))
 

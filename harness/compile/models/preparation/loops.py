@@ -85,11 +85,6 @@ class _Body:
         names |= self.writer.copy(self._changing, names)
         return [names.get(value.name, value.name) for value in self.graph.output]
 
-    def stack(self, parts: Sequence[str], axis: int, output: str) -> None:
-        """Write the results of all rounds as one tensor."""
-        slices = [along(self.writer, "Unsqueeze", part, axis, self.opset) for part in parts]
-        self.writer.add("Concat", *slices, axis=axis, output=output)
-
 
 def _changing_and_still(graph: Any) -> tuple[list[Any], list[Any]]:
     """Return the operators of a body that depend on the round, and the others, each in their order."""
@@ -138,7 +133,8 @@ def _write_rounds(node: Any, states: list[str], rounds: Sequence[tuple[list[str]
     backwards = attribute_of(node, "scan_output_directions", [0] * len(outputs))
     for output, parts, axis, back in zip(outputs, zip(*stacks, strict=True), axes, backwards, strict=False):
         if output:
-            body.stack(parts[::-1] if back else parts, axis, output)
+            slices = [along(body.writer, "Unsqueeze", part, axis, body.opset) for part in parts]
+            body.writer.add("Concat", *(slices[::-1] if back else slices), axis=axis, output=output)
 
 
 def _rounds_of_scan(node: Any, view: NetworkView) -> int | None:
