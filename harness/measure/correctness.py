@@ -100,10 +100,8 @@ def compare_answers(
 
 def relative_tolerances(outputs: int, relative_tolerance: float, rounding: Sequence[float]) -> list[float]:
     """Return the tolerance of each output: no less than what rounding does to it, where that is known."""
-    return [
-        max(relative_tolerance, each) if math.isfinite(each) else relative_tolerance
-        for each in rounding or [0.0] * outputs
-    ]
+    finite = (each if math.isfinite(each) else 0.0 for each in rounding or [0.0] * outputs)
+    return [max(relative_tolerance, each) for each in finite]
 
 
 @dataclass(frozen=True)
@@ -239,9 +237,7 @@ def _peak(want: Array) -> float:
 
 
 def _resolution(want: Array) -> float:
-    """Return the distance of neighbouring numbers at an output's peak; 0 of integers."""
-    if not np.issubdtype(want.dtype, np.floating):
-        return 0.0
+    """Return the distance of neighbouring numbers at the peak of an output of real numbers."""
     return float(np.spacing(want.dtype.type(_peak(want))))
 
 
@@ -257,9 +253,7 @@ def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
         return 0.0
     a, b = (array / (float(np.abs(array).max(initial=0.0)) or 1.0) for array in (a, b))  # or squares leave the range
     norms = float(np.linalg.norm(a) * np.linalg.norm(b))
-    if norms == 0.0:
-        return float(np.array_equal(a, b))
-    return float(np.dot(a, b)) / norms
+    return float(np.dot(a, b)) / norms if norms else float(np.array_equal(a, b))
 
 
 def _refuse(complaint: str) -> Accuracy:

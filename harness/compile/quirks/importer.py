@@ -121,7 +121,9 @@ def _reduce_pairs(mod: Any) -> Any:
     of_pairs = {"sum": relax.op.add, "mean": relax.op.add, "max": relax.op.maximum, "min": relax.op.minimum}
 
     def replace(call: Any, matched: Any) -> Any:
-        if call.attrs.keepdims or [int(axis) for axis in call.attrs.axis or ()] != [_axis(matched[stack])]:
+        if call.attrs.keepdims or [int(axis) for axis in call.attrs.axis or ()] != [
+            int(matched[stack].attrs.axis or 0)
+        ]:
             return call
         name = call.op.name.removeprefix("relax.")
         total = reduce(of_pairs[name], matched[tensors].fields)
@@ -140,7 +142,7 @@ def _concatenate(mod: Any) -> Any:
     tensors = wildcard()
 
     def replace(call: Any, matched: Any) -> Any:
-        axis = _axis(call)
+        axis = int(call.attrs.axis or 0)
         return relax.op.concat([relax.op.expand_dims(tensor, axis) for tensor in matched[tensors].fields], axis)
 
     return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
@@ -191,10 +193,6 @@ def _shape(tensor: Any) -> list[str] | None:
     """Return the extents; None of a tensor whose shape is computed."""
     extents = getattr(type_of(tensor).shape, "values", None)
     return None if extents is None else [str(extent) for extent in extents]
-
-
-def _axis(stack: Any) -> int:
-    return int(stack.attrs.axis or 0)
 
 
 QUIRKS = (

@@ -220,8 +220,7 @@ def shares_results(trial: _ReductionTrial, _func: Any) -> bool:
 
 def _allocated(mod: Any) -> int:
     buffers = (buffer for part in walk(mod["main"].body) for buffer in getattr(part, "alloc_buffers", ()))
-    shared = (buffer for buffer in buffers if str(buffer.scope()).startswith("shared"))
-    return sum(bytes_of(buffer) for buffer in shared)
+    return sum(bytes_of(buffer) for buffer in buffers if str(buffer.scope()).startswith("shared"))
 
 
 def reduction_by_texel(func: Any, _target: Any) -> Any:

@@ -113,7 +113,10 @@ def _read_both(model: Any) -> list[Any]:
         if choice is None or inner_graphs(node):
             return None
         alike = {name: each for name, each in choices.items() if each.input[0] == choice.input[0]}
-        new_names = [write.copy([node], {name: _end(each, word) for name, each in alike.items()}) for word in WORDS]
+        new_names = []
+        for branch in (f"{word}_branch" for word in WORDS):
+            ends = {name: attribute_of(each, branch, None).node[0].input[0] for name, each in alike.items()}
+            new_names.append(write.copy([node], ends))
         for output in filter(None, node.output):
             _write_choice(choice.input[0], [names[output] for names in new_names], output, choice.doc_string, write)
             if view.shape(output) is None:
@@ -121,11 +124,6 @@ def _read_both(model: Any) -> list[Any]:
         return write.take()
 
     return replace_nodes(model.graph, choice_of)
-
-
-def _end(choice: Any, word: str) -> str:
-    """Return what a choice takes in this case."""
-    return str(attribute_of(choice, f"{word}_branch", None).node[0].input[0])
 
 
 def chosen_if(node: Any) -> str:
