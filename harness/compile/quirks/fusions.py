@@ -12,6 +12,7 @@ from harness.compile.compiler.compat import (
     parameter_buffers,
     rebind_main,
     touches_texture,
+    tuple_fields,
     type_of,
     with_main,
 )
@@ -41,8 +42,9 @@ _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 _FREE, _ENDS = 2, 3
 """`op_pattern` of functions that TVM fuses with what is behind them, and of a reduction, which ends its kernel."""
-_LONGEST = 1000
-"""Longest expression, in variables, numbers and operators, that another kernel may repeat."""
+LONGEST, _CONDITION = 400_000, 400
+"""Longest expression that another kernel may repeat, in variables, numbers and operators, and how many a condition is
+worth, for which TVM's passes take so much longer."""
 Rewrite = Callable[[Any], Any]
 """Takes a function of TIR and returns it, changed or not."""
 
@@ -80,14 +82,18 @@ def bound_fusions(mod: Any) -> Any:
         parts = [part for store in walk(function.body) if hasattr(store, "value") for part in parts_of(store.value)]
         loads = [buffer for buffer in map(buffer_read, parts) if buffer is not None]
         read = zip(parameter_buffers(function), call.args[1].fields, strict=False)  # and then those that it writes
-        length = len(parts) + sum(
-            sum(map(buffer.same_as, loads)) * lengths[tensor] for buffer, tensor in read if tensor in lengths
+        conditions = sum(operator_name(part).endswith("if_then_else") for part in parts)
+        length = (
+            len(parts)
+            + conditions * _CONDITION
+            + sum(sum(map(buffer.same_as, loads)) * lengths[tensor] for buffer, tensor in read if tensor in lengths)
         )
-        if length <= _LONGEST:
+        if length <= LONGEST:
             lengths[binding.var] = length
             return binding
-        end = builder.add_func(function.with_attr("op_pattern", _ENDS), call.args[0].name_hint)
-        return relax.VarBinding(binding.var, relax.call_tir(end, call.args[1], type_of(call), *call.args[2:]))
+        end, kind = builder.add_func(function.with_attr("op_pattern", _ENDS), call.args[0].name_hint), type_of(call)
+        kinds = list(tuple_fields(kind) or ()) or kind
+        return relax.VarBinding(binding.var, relax.call_tir(end, call.args[1], kinds, *call.args[2:]))
 
     main = rebind_main(mod, bind)["main"]
     return relax.transform.Normalize()(with_main(builder.get(), main))
@@ -228,11 +234,11 @@ def _has_vector_form(part: Any, lane: Any) -> bool:
 QUIRKS = (
     Quirk(
         "fusion-repeats",
-        "in a fused kernel a result is computed anew for each of its readers: a chain of 14 SiLU computes the first "
-        "8,192 times in a source of 2 MB, and kornia's canny compiles for minutes",
+        "in a fused kernel a result is computed anew for each of its readers, which doubles with each step: a chain of "
+        "17 SiLU is 19 MB of OpenCL C, and takes minutes to compile",
         upstream="src/relax/transform/fuse_ops.cc: fuses element-wise functions whatever reads them; the schedules of "
         "dlight inline each into all of its readers",
-        workaround="a function whose expression has more than 1,000 parts, with all that it repeats, ends its kernel",
+        workaround="a function whose expression has more than 400,000 parts, with all that it repeats, ends its kernel",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=before("FuseOps", "BoundFusions", bound_fusions)),
     ),

@@ -19,13 +19,12 @@ from defects.sample import (
 from defects.texels import SERIAL_STORE
 from harness.compile.compiler.tir import unbound_blocks
 from harness.compile.paths.base import Workaround
-from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.texels import QUIRKS as TEXELS
 
 _TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
 """Another defect, by which every store of a vector is serialised."""
-_SILU = 10
+_SUMS = 11
 
 
 def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
@@ -53,22 +52,24 @@ def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
     return ProbeAnswer.of(bool(serial), defect, "each texel of `erf` is stored once")
 
 
-def _silu_repeated(*applied: Workaround) -> ProbeAnswer:
-    """Count the exponentials in the kernels of ten SiLU."""
-    from tvm import relax
+def _padding_repeated(*applied: Workaround) -> ProbeAnswer:
+    """Count the functions that a padding becomes with sums of it with itself, each twice as long as the one before."""
+    from tvm import relax, tirx
 
     def body(emit: Emit, data: Any) -> Any:
-        for _ in range(_SILU):
-            data = emit(relax.op.multiply(data, emit(relax.op.sigmoid(data))))
+        data = emit(relax.op.nn.pad(data, [0, 0, 0, 0, 0, 0, 0, 1]))
+        for _ in range(_SUMS):
+            data = emit(relax.op.add(data, data))
         return data
 
-    count = source(network(body), applied, OpenCLPath()).count("exp(")
-    text = f"the kernels of {_SILU} SiLU compute {count} sigmoids for each element"
-    return ProbeAnswer.of(count > 512, text, text)
+    lowered = lower(network(body), applied)
+    count = sum(isinstance(function, tirx.PrimFunc) for function in lowered.functions.values())
+    defect = f"one kernel computes a padding {2**_SUMS:,} times"
+    return ProbeAnswer.of(count == 1, defect, f"a padding and {_SUMS} sums are {count} kernels")
 
 
 PROBES: dict[str, Probe] = {
-    "fusion-repeats": _silu_repeated,
+    "fusion-repeats": _padding_repeated,
     "opaque-kernel-schedule": fails_to_lower(scatter, "a scatter is lowered"),
     "texture-left-blocks": _left_without_threads,
     "texture-shared-input": fails_to_lower(conv_and_its_input, "a 1x1 convolution with its input added is lowered"),

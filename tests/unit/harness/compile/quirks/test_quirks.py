@@ -25,7 +25,7 @@ from harness.compile.compiler.tir import unbound_blocks
 from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks import QUIRKS, policy_of, quirks_for, require_known
+from harness.compile.quirks import QUIRKS, fusions, policy_of, quirks_for, require_known
 from harness.compile.quirks.importer import fold_functions_of_constants, identifiers
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
@@ -186,15 +186,28 @@ def test_a_softmax_with_a_padding_keeps_tvms_schedule(applied: bool) -> None:
     assert any(kernel.local_bytes for kernel in kernels(source(network(body, (64, 128)), quirks, OpenCLPath())))
 
 
-@pytest.mark.parametrize(("steps", "several"), [(6, False), (14, True)])
-def test_a_fused_kernel_ends_where_it_would_repeat_too_much(steps: int, several: bool) -> None:
+@pytest.mark.parametrize(("steps", "several"), [(3, False), (9, True)])
+def test_a_fused_kernel_ends_where_it_would_repeat_too_much(
+    steps: int, several: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def body(emit: Emit, data: Any) -> Any:
         for _ in range(steps):
             data = emit(relax.op.multiply(data, emit(relax.op.sigmoid(data))))
         return data
 
+    monkeypatch.setattr(fusions, "LONGEST", 1000)
     quirks = [quirk for quirk in QUIRKS if quirk.id == "fusion-repeats"]
     assert (len(list(kernels(source(network(body), quirks, OpenCLPath())))) > 1) is several
+
+
+def test_what_ends_a_kernel_may_have_several_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(emit: Emit, data: Any) -> Any:
+        halves = emit(relax.op.split(emit(relax.op.exp(data)), 2, 1))
+        return emit(relax.op.subtract(halves[0], halves[1]))
+
+    monkeypatch.setattr(fusions, "LONGEST", 1)
+    quirks = [quirk for quirk in QUIRKS if quirk.id == "fusion-repeats"]
+    assert len(list(kernels(source(network(body), quirks, OpenCLPath())))) > 1
 
 
 def test_a_scatter_with_blocks_beside_its_threads_gets_tvms_schedule() -> None:
