@@ -81,13 +81,9 @@ def bound_fusions(mod: Any) -> Any:
             return binding
         parts = [part for store in walk(function.body) if hasattr(store, "value") for part in parts_of(store.value)]
         loads = [buffer for buffer in map(buffer_read, parts) if buffer is not None]
-        read = zip(parameter_buffers(function), call.args[1].fields, strict=False)  # and then those that it writes
-        conditions = sum(operator_name(part).endswith("if_then_else") for part in parts)
-        length = (
-            len(parts)
-            + conditions * _CONDITION
-            + sum(sum(map(buffer.same_as, loads)) * lengths[tensor] for buffer, tensor in read if tensor in lengths)
-        )
+        length = len(parts) + _CONDITION * sum(operator_name(part).endswith("if_then_else") for part in parts)
+        for buffer, tensor in zip(parameter_buffers(function), call.args[1].fields, strict=False):  # written ones last
+            length += sum(map(buffer.same_as, loads)) * lengths.get(tensor, 0)
         if length <= LONGEST:
             lengths[binding.var] = length
             return binding
