@@ -79,6 +79,14 @@ def test_what_is_wrong_as_shipped_is_right_with_the_workarounds(answer: Answer) 
     require_right(answer(mod, "texture"))
 
 
+@pytest.mark.parametrize("path", ["texture", "clml"])
+@pytest.mark.parametrize("name", nets.LAYOUT_TRAPS)
+def test_what_is_behind_a_convolution_in_images_is_right(name: str, path: str, answer: Answer) -> None:
+    mod = nets.followed(nets.LAYOUT_TRAPS[name])
+    (expected,) = run_on_cpu(cpu_machine(mod), [nets.INPUT])
+    assert np.max(np.abs(answer(mod, path) - expected)) < 1e-4
+
+
 @pytest.mark.parametrize("path", ["opencl", "texture", "clml"])
 def test_weights_may_stay_inputs(path: str, answer: Answer) -> None:
     require_right(answer(nets.by_nn(bound=False), path, nets.INPUT, nets.FIRST, nets.SECOND))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,39 @@ def by_hand(name: str = "main", *, batch: Any = 1, dataflow: bool = True, shift:
             if shift:
                 value = builder.emit(relax.op.add(value, relax.const(np.full((8, 1, 1), shift, np.float32))))
             result = builder.emit_output(value) if dataflow else value
+        builder.emit_func_output(result)
+    return builder.get()
+
+
+def _norm_params(*shape: int) -> Any:
+    from tvm import relax
+
+    return [relax.const(np.full(shape, number, np.float32)) for number in (2, 1)]
+
+
+LAYOUT_TRAPS: dict[str, Callable[[Any, Any], Any]] = {
+    "squeeze": lambda op, x: op.squeeze(op.mean(x, [-1], keepdims=True), [-1]),
+    "concat": lambda op, x: op.concat([x, x], -3),
+    "split": lambda op, x: op.split(x, 2, -3)[1],
+    "permute": lambda op, x: op.permute_dims(x, [0, -2, -1, 1]),
+    "group norm": lambda op, x: op.nn.group_norm(x, *_norm_params(8), 2, 1, [2, 3]),
+    "instance norm": lambda op, x: op.nn.instance_norm(x, *_norm_params(8), 1, [2, 3]),
+    "layer norm": lambda op, x: op.nn.layer_norm(x, *_norm_params(8, 8, 8), [1, 2, 3]),
+    "rms norm": lambda op, x: op.nn.rms_norm(x, _norm_params(8)[0], [3]),
+}
+"""What TVM's ConvertLayout refuses behind a convolution in images."""
+
+
+def followed(then: Callable[[Any, Any], Any]) -> Any:
+    """Return a module with a convolution, its rectifier, and what `then` makes of it."""
+    from tvm import relax
+
+    data = relax.Var("data", tensor_type(INPUT.shape, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        with builder.dataflow():
+            value = builder.emit(relax.op.nn.relu(relax.op.nn.conv2d(data, relax.const(FIRST), padding=1)))
+            result = builder.emit_output(then(relax.op, value))
         builder.emit_func_output(result)
     return builder.get()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
@@ -21,6 +22,8 @@ from harness.compile.quirks import Quirk, quirks_for
 
 IMPORTER_QUIRKS = ("roi-align-half-pixel",)
 """Quirks that correct what TVM's ONNX importer makes of a network: a module of another origin means what it says."""
+_NORMS = tuple(f"relax.nn.{kind}_norm" for kind in ("group", "instance", "layer", "rms"))
+"""Operators whose axes TVM's ConvertLayout gets wrong in images."""
 _LOWERED_OPERATORS = ("relax.vm.", "relax.memory.", "relax.builtin.")
 """Begin the operators that TVM's passes for a target leave behind."""
 
@@ -51,11 +54,13 @@ class CompiledModule:
         `executable.export_library` links with tools of your own.
 
         Raises:
-            Failure: There is no such folder, or no linker for that processor; the hint says how to install one.
+            Failure: There is no such folder, the file is itself a folder, or a linker is missing: see the hint.
         """
         library = Path(file).absolute()
         if not library.parent.is_dir():
             raise UsageError(f"there is no folder {library.parent}", hint="make it first")
+        if library.is_dir():
+            raise UsageError(f"{library} is a folder", hint=f"name a file in it: {library / 'lib.so'}")
         export(self.executable, library, self.host_triple)
         return library
 
@@ -70,10 +75,12 @@ def compile_module(
     table = [quirk for quirk in quirks_for(path_name, precision, as_shipped=as_shipped) if _acts_on_modules(quirk)]
     mod, name = _with_main(module)
     _require_fixed_shapes(mod)
+    _require_operators(mod, precision)
     effective = {quirk.id for quirk in table if quirk.essential}
     quirks, target = watch(table, effective), path.target(limits, host_triple)
     with stepping("prepare"):
         mod = with_precision(edit_model(_in_dataflow(_own_copy(mod)), quirks), precision)
+        mod = mod if as_shipped else _with_calls(mod, _layout_proof)
     with stepping("lower"):
         output = path.lower(mod, target, quirks)
     with stepping("build"):
@@ -116,7 +123,8 @@ def _with_main(module: Any) -> tuple[Any, str]:
     if sign := _sign_of_lowering(mod, names[0]):
         hint = "compile it as it was imported, before TVM's passes for a target"
         raise UsageError(f"the module is lowered already: it has {sign}", hint=hint)
-    return _renamed(mod, names[0]), names[0]
+    attrs = mod[names[0]].attrs or {}
+    return _renamed(mod, names[0]), str(attrs.get("global_symbol", names[0]))  # the name in the library
 
 
 def _require_module(module: Any) -> None:
@@ -152,17 +160,31 @@ def _require_fixed_shapes(mod: Any) -> None:
     """Raise UsageError for a shape that is no number: TVM compiles none for images or CLML, nor do the workarounds."""
     from tvm import relax
 
-    params = [(name_of(param), type_of(param)) for param in mod[ENTRY].params]
+    params = [(name_of(param), kind) for param in mod[ENTRY].params for kind in _parts(type_of(param))]
     if unknown := [name for name, kind in params if is_tensor(kind) and kind.shape is None]:
         hint = 'write it into the type: R.Tensor((1, 3, 224, 224), "float32")'
         raise UsageError(f"the shape of an input is unknown: {', '.join(unknown)}", hint=hint)
     names = sorted({str(variable.name) for variable in relax.analysis.defined_symbolic_vars(mod[ENTRY])})
     if names:
         numbers = ", ".join(f'"{name}": 1' for name in names)
-        raise UsageError(
-            f"the shape of an input is not fixed: {', '.join(names)}",
-            hint=f"set it with mod = relax.transform.BindSymbolicVars({{{numbers}}})(mod)",
-        )
+        bind = f"mod = relax.transform.BindSymbolicVars({{{numbers}}})(mod)"
+        if set(names) <= {name for name, _ in params}:
+            text = f"an input is a number, and not a tensor: {', '.join(names)}"
+            raise UsageError(text, hint=f"write R.Tensor((), ...) for its type, or set it with {bind}")
+        raise UsageError(f"the shape of an input is not fixed: {', '.join(names)}", hint=f"set it with {bind}")
+
+
+def _parts(kind: Any) -> list[Any]:
+    """Return the types in a tuple's type, also in tuples of it; of another type, the type itself."""
+    return [part for field in kind.fields for part in _parts(field)] if hasattr(kind, "fields") else [kind]
+
+
+def _require_operators(mod: Any, precision: Precision) -> None:
+    """Raise UsageError if half precision is asked for, and LegalizeOps has left nothing that TVM could convert."""
+    names = {operator_name(binding.value) for binding in bindings(mod[ENTRY])} - {""}
+    if precision is not Precision.FLOAT32 and names == {"relax.call_tir"}:
+        text = f"the module is legalised already, and {precision.value} converts operators"
+        raise UsageError(text, hint="compile it as it was before relax.transform.LegalizeOps")
 
 
 def _renamed(mod: Any, name: str) -> Any:
@@ -194,6 +216,42 @@ def _in_dataflow(mod: Any) -> Any:
     from tvm import relax, transform
 
     return transform.Sequential([relax.transform.Normalize(), relax.transform.ConvertToDataflow()])(mod)
+
+
+def _layout_proof(builder: Any, call: Any) -> Any:
+    """Return a call that TVM's ConvertLayout reads right: its axes count from 0, and a norm is a function of TIR."""
+    from tvm.relax import op
+
+    name, attrs = operator_name(call), call.attrs
+    if name in _NORMS:
+        return call.op.get_attr("FLegalize")(builder, call)
+
+    def place(axis: Any) -> int:
+        return int(axis) % int(_parts(type_of(call.args[0]))[0].ndim)
+
+    if name == "relax.squeeze" and attrs.axis is not None:
+        return op.squeeze(call.args[0], [*map(place, attrs.axis)])
+    if name == "relax.permute_dims" and attrs.axes is not None:
+        return op.permute_dims(call.args[0], [*map(place, attrs.axes)])
+    if name == "relax.concat" and attrs.axis is not None:
+        return op.concat(call.args[0], place(attrs.axis))
+    if name == "relax.split":
+        return op.split(call.args[0], attrs.indices_or_sections, place(attrs.axis))
+    return call
+
+
+def _with_calls(mod: Any, change: Callable[[Any, Any], Any]) -> Any:
+    """Return the module with `change(builder, call)` in the place of each call in `main`."""
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    class ChangeCalls(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            return change(self.builder_, self.visit_expr_post_order(call))
+
+    changing = mutator(ChangeCalls)(mod)
+    main = changing.visit_expr(mod[ENTRY])
+    changing.builder_.update_func(mod.get_global_var(ENTRY), main)
+    return changing.builder_.get()
 
 
 def _own_copy(mod: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,26 @@ def symbolic() -> Any:
     return nets.by_hand(batch=tirx.Var("batch", "int64"))
 
 
-def without_shape() -> Any:
+def without_shape(*, in_tuple: bool = False) -> Any:
     from tvm import relax
+    from tvm.script import relax as script
 
-    data = relax.Var("data", tensor_type(None, "float32"))
+    kind = script.Tuple(script.Tensor(dtype="float32", ndim=2)) if in_tuple else tensor_type(None, "float32")
+    data = relax.Var("data", kind)
     builder = relax.BlockBuilder()
     with builder.function("main", [data]):
+        value = builder.emit(relax.TupleGetItem(data, 0)) if in_tuple else data
+        builder.emit_func_output(builder.emit(relax.op.nn.relu(value)))
+    return builder.get()
+
+
+def number() -> Any:
+    from tvm import relax
+    from tvm.script import relax as script
+
+    data, param = relax.Var("data", tensor_type(nets.INPUT.shape, "float32")), relax.Var("n", script.Prim("int64"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data, param]):
         builder.emit_func_output(builder.emit(relax.op.nn.relu(data)))
     return builder.get()
 
@@ -82,6 +97,8 @@ def with_part() -> Any:
             without_shape,
             r"the shape of an input is unknown: data: write it into the type: R.Tensor\(",
         ),
+        (number, r"an input is a number, and not a tensor: n: write R.Tensor\(\(\), ...\) for its type, or"),
+        (lambda: without_shape(in_tuple=True), r"the shape of an input is unknown: data: write it"),
         (symbolic, r'not fixed: batch: set it with mod = relax.transform.BindSymbolicVars\(\{"batch": 1\}\)\(mod\)'),
     ],
 )
@@ -137,6 +154,8 @@ def test_a_library_is_for_its_devices_and_names_what_was_worked_around(tmp_path:
     assert "texture-conv-out-dtype" in compiled.effective_quirks
     assert set(compiled.effective_quirks) < set(compiled.quirks)
     assert compiled.export_library(tmp_path / "lib.so") == tmp_path / "lib.so"
+    with pytest.raises(UsageError, match=r"is a folder: name a file in it: .*lib\.so"):
+        compiled.export_library(tmp_path)
     with pytest.raises(UsageError, match=r"there is no folder .*none: make it first"):
         compiled.export_library(tmp_path / "none" / "lib.so")
 
@@ -153,3 +172,25 @@ def test_quirks_that_need_the_onnx_network_are_none_of_a_module() -> None:
 def test_half_precision_converts_the_module() -> None:
     assert bench.compile(nets.by_hand(), "texture").facts["half_kernels"] == 0
     assert bench.compile(nets.by_hand(), "texture", precision="float16").facts["half_kernels"] > 0
+
+
+def test_half_precision_refuses_a_module_without_operators() -> None:
+    from tvm import relax
+
+    mod = relax.transform.LegalizeOps()(nets.by_hand())
+    assert bench.compile(mod, "opencl").facts["kernels"] > 0
+    with pytest.raises(UsageError, match=r"legalised already, and float16 converts operators: compile it as it was"):
+        bench.compile(mod, "opencl", precision="float16")
+
+
+def test_a_library_has_the_name_that_tvm_gives_it() -> None:
+    import tvm
+
+    function = nets.by_hand()["main"].with_attr("global_symbol", "forward")
+    compiled = bench.compile(tvm.IRModule({tvm.ir.GlobalVar("part"): function}), "opencl")
+    assert {"main", "forward"} <= set(re.findall(r"[a-z]+", compiled.executable.as_text()))
+
+
+@pytest.mark.parametrize("name", nets.LAYOUT_TRAPS)
+def test_what_is_behind_a_convolution_in_images_compiles(name: str) -> None:
+    assert bench.compile(nets.followed(nets.LAYOUT_TRAPS[name]), "texture").facts["image_kernels"] > 0
