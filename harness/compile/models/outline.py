@@ -245,7 +245,8 @@ def contradiction(model: Any) -> str:
     try:
         onnx.shape_inference.infer_shapes(outline(model), strict_mode=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        return f"the network contradicts itself: {str(error).splitlines()[0].rpartition('Inference error(s): ')[2]}"
+        why = str(error).splitlines()[0].rpartition("Inference error(s): ")[2]
+        return f"the network contradicts itself, so export it another way: {why}"
     return ""
 
 

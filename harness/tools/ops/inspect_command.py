@@ -20,6 +20,7 @@ from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
 from harness.compile.models.outline import (
+    contradiction,
     double_operators,
     nodes_by_kind,
     remedies,
@@ -81,7 +82,8 @@ def inspect(
     if as_json:
         out_json({**_plain(model, summary, changes, {**lacking, **host}), "refused": refusals})
     else:
-        out(_text(summary, changes, lacking, host, refusals))
+        advice = ([why] if (why := contradiction(network)) else remedies(lacking)) if lacking else []
+        out(_text(summary, changes, lacking, host, refusals, advice))
     none_runs = lacking or host or any(len(paths) == len(PATHS) for paths in refusals.values())
     none_runs = none_runs or bool(double_operators(network)) or any(_fails_everywhere(row) for row in _rows(summary))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if none_runs else ExitCode.GOOD)
@@ -158,7 +160,12 @@ Nodes = Mapping[str, Sequence[str]]
 
 
 def _text(
-    summary: NetworkSummary, changes: Sequence[str], lacking: Nodes, host: Nodes, refusals: Mapping[str, Sequence[str]]
+    summary: NetworkSummary,
+    changes: Sequence[str],
+    lacking: Nodes,
+    host: Nodes,
+    refusals: Mapping[str, Sequence[str]],
+    advice: Sequence[str],
 ) -> str:
     rows = _rows(summary)
     lines = [
@@ -171,7 +178,7 @@ def _text(
         table([_line(row) for row in rows], HEADERS, right=HEADERS[1:4]),
         "",
         *(f"TVM's ONNX importer does not know {kind}: {', '.join(names)}" for kind, names in lacking.items()),
-        *remedies(lacking),
+        *advice,
         *(f"refused on {', '.join(paths)}: {refusal}" for refusal, paths in refusals.items()),
         *_double(summary),
         *(f"TVM computes {kind} in Python, which no device has: {', '.join(names)}" for kind, names in host.items()),

@@ -118,6 +118,16 @@ def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) 
     assert re.search(r"Conv +1 +unknown +32 +kernel +unknown +unknown\n", shown)
 
 
+def test_inspect_names_a_contradiction_and_no_length_to_fix(tmp_path: Path) -> None:
+    far = helper.make_node("Unsqueeze", ["x"], ["far"], "far", axes=[5])
+    gru = helper.make_node("GRU", ["far", "w", "r"], ["y"], hidden_size=2)
+    model = network(far, gru, x=(1, 96), opset=11, w=ones(1, 6, 4), r=ones(1, 6, 2))
+    onnx.save(model, tmp_path / "net.onnx")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
+    assert "the network contradicts itself, so export it another way: (op_type:Unsqueeze, node name: far)" in shown
+    assert "--shape" not in shown
+
+
 def test_a_refusal_that_depends_on_attributes_is_no_fact_about_the_operator() -> None:
     one = {"tvm": "1.2", "dtype": "float32", "operator": "Resize", "as_shipped": False, "path": "opencl"}
     messages = [
