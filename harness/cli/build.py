@@ -77,7 +77,7 @@ def build(
 
 
 def _refused(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, Failure]:
-    """Return why nobody can compute the inputs of what did not compile, by its key: that is to be corrected first."""
+    """Return why inputs of what did not compile cannot be computed by anybody, by its key: they come first."""
     failed = [plan for plan in bench.plans if isinstance(built.get(plan.compile.key), CompileFailure)]
     answers = bench.builder.build(plan.oracle for plan in failed)
     return {p.compile.key: a for p in failed if isinstance(a := answers[p.oracle.key], InputRefused)}

@@ -266,7 +266,7 @@ class Builder:
 
 
 def _unchecked(result: Artifact | Answers | Failure, why: str) -> Artifact | Answers | Failure:
-    """Return answers that took the place of the truth, or why there are none, with why that cannot be had."""
+    """Return LLVM's answers, or its failure, with why nobody outside TVM gave the right ones."""
     if isinstance(result, failures.CompileFailure):
         result.hint = f"nobody outside TVM computes this network either: {why}"
     return dataclasses.replace(result, unchecked=why) if isinstance(result, Answers) else result

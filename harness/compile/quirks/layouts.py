@@ -48,7 +48,7 @@ def plain_if_grouped(call: Any) -> Layouts:
 
 
 def keep_reshapes(passes: Passes) -> Passes:
-    """Leave reshapes kernels in a module in which TVM, making views of them, loses one, or makes one of an image.
+    """Keep reshapes as kernels in a module in which TVM would lose one of its views, or make a view of an image.
 
     One of a plain convolution, whose result has no memory scope, is lost: TVM gives the view another type than the
     reshape has, so a new variable, and what reads the old one stays as it is. An image of another shape has other rows.

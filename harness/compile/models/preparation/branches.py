@@ -101,7 +101,7 @@ def _write_choice(condition: str, names: Sequence[str], output: str, mark: str, 
 
 
 def _read_both(model: Any) -> list[Any]:
-    """Compute of both what reads a choice of sequences or of several shapes, and choose of that.
+    """Compute for both branches what reads a choice of sequences or of several shapes, and choose between the results.
 
     TVM's importer cannot index a choice, and its compiler builds no operator of a shape that depends on one.
     """

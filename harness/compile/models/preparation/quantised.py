@@ -67,7 +67,7 @@ def dequantise_weights(model: Any) -> str:
 
 
 def quantise_zeros(model: Any) -> str:
-    """Give zeros alone the scale 1 and the zero point 0, as onnxruntime does, where not only products are made.
+    """Give a tensor of zeros the scale 1 and the zero point 0, as onnxruntime does, unless only products read it.
 
     ONNX divides 0 by 0 there. In a product nothing comes of it: numbers less their zero point are 0.
     """
