@@ -121,8 +121,11 @@ def check(file: Path, model: Any) -> None:
         onnx.checker.check_model(_with_ends(outline(model)))
     except (onnx.checker.ValidationError, ValueError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        hint = "export it " + ("without custom operators" if "No Op registered" in reason else "again")
-        raise ModelError(f"{file} is not a valid ONNX model: {reason}", hint=hint, evidence=str(error)) from error
+        kind = reason.partition("No Op registered for ")[2].partition(" ")[0]
+        since = [each.since_version for each in onnx.defs.get_all_schemas_with_history() if each.name == kind]
+        how = f"with operator set {min(since)}" if since else "without custom operators" if kind else "again"
+        problem = f"{file} is not a valid ONNX model: {reason}"
+        raise ModelError(problem, hint=f"export it {how}", evidence=str(error)) from error
 
 
 def _with_ends(small_model: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from onnx import helper
 from small_networks import network
 
-from harness.base.failures import UnsupportedOperator
-from harness.compile.models.outline import require_known, require_on_device
+from harness.base.failures import ModelError, UnsupportedOperator
+from harness.compile.models.outline import check, require_known, require_on_device
 
 
 def test_an_operator_without_a_kernel_is_refused_by_name_with_what_to_do() -> None:
@@ -56,3 +57,14 @@ def test_random_numbers_are_refused_because_no_answer_is_right(kind: str) -> Non
     model = network([helper.make_node(kind, ["x"], ["y"])], {"x": (2, 3)})
     with pytest.raises(UnsupportedOperator, match="no answer to random numbers is right or wrong"):
         require_known(model, ())
+
+
+def test_an_operator_that_a_newer_operator_set_has_is_no_custom_one() -> None:
+    """torch writes DeformConv into files of operator set 18."""
+    node = helper.make_node("DeformConv", ["x", "w", "o"], ["y"], kernel_shape=[3, 3])
+    inputs = [helper.make_tensor_value_info(name, 1, [1, 1, 3, 3]) for name in node.input]
+    graph = helper.make_graph([node], "net", inputs, [helper.make_empty_tensor_value_info("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    with pytest.raises(ModelError, match="DeformConv") as caught:
+        check(Path("net.onnx"), model)
+    assert caught.value.hint == "export it with operator set 19"
