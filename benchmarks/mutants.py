@@ -175,9 +175,8 @@ def _test(place: Place) -> None:
 
 def table(tried: Sequence[tuple[Place, bool]]) -> str:
     """Build the table: by package, how many faults were found."""
-    from harness.tools.shared.markdown import (
-        unpadded_markdown,  # not before: a fork has to load its own, with the fault
-    )
+    # Not before: a fork has to load its own, with the fault.
+    from harness.tools.shared.markdown import unpadded_markdown
 
     packages = sorted({package_of(place) for place, _ in tried})
     rows = [row(package, [found for place, found in tried if package_of(place) == package]) for package in packages]

@@ -241,11 +241,6 @@ def with_main(mod: Any, function: Any) -> Any:
     return changed
 
 
-def bindings_of(mod: Any) -> list[Any]:
-    """Return the bindings of `main`, in their order."""
-    return [binding for block in mod["main"].body.blocks for binding in block.bindings]
-
-
 def rebind_main(mod: Any, change: Callable[[Any], Any]) -> Any:
     """Return a copy of the module with `change(binding)` in the place of each binding of `main`."""
     from tvm import relax

@@ -11,7 +11,6 @@ from typing import Any
 from harness.base.case import Precision
 from harness.compile.compiler.compat import (
     array_of,
-    bindings_of,
     dtype_of,
     name_of,
     operator_name,
@@ -22,6 +21,7 @@ from harness.compile.compiler.compat import (
     with_main,
 )
 from harness.compile.paths.base import Edits
+from harness.compile.paths.lowered_module import bindings
 from harness.compile.quirks.base import Quirk
 
 _NOT_IN_C = re.compile(r"[^0-9A-Za-z_]")
@@ -67,7 +67,7 @@ def _has_function_of_constants(mod: Any) -> bool:
     from tvm import relax
 
     variables = {*mod["main"].params}
-    for binding in bindings_of(mod):
+    for binding in bindings(mod["main"]):
         name = operator_name(binding.value)
         if name != "relax.shape_of" and not variables.isdisjoint(relax.analysis.free_vars(binding.value)):
             variables.add(binding.var)
@@ -77,7 +77,7 @@ def _has_function_of_constants(mod: Any) -> bool:
 
 
 def _calls_of_functions(mod: Any) -> int:
-    return sum(operator_name(binding.value) == "relax.call_tir" for binding in bindings_of(mod))
+    return sum(operator_name(binding.value) == "relax.call_tir" for binding in bindings(mod["main"]))
 
 
 def without_dropout(mod: Any) -> Any:
@@ -121,9 +121,8 @@ def _reduce_pairs(mod: Any) -> Any:
     of_pairs = {"sum": relax.op.add, "mean": relax.op.add, "max": relax.op.maximum, "min": relax.op.minimum}
 
     def replace(call: Any, matched: Any) -> Any:
-        if call.attrs.keepdims or [int(axis) for axis in call.attrs.axis or ()] != [
-            int(matched[stack].attrs.axis or 0)
-        ]:
+        stacked = int(matched[stack].attrs.axis or 0)
+        if call.attrs.keepdims or [int(axis) for axis in call.attrs.axis or ()] != [stacked]:
             return call
         name = call.op.name.removeprefix("relax.")
         total = reduce(of_pairs[name], matched[tensors].fields)

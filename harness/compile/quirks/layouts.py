@@ -10,7 +10,6 @@ from typing import Any
 
 from harness.compile.compiler.compat import (
     array_of,
-    bindings_of,
     copy_function,
     dtype_of,
     is_tensor,
@@ -26,6 +25,7 @@ from harness.compile.compiler.compat import (
 from harness.compile.compiler.passes import Passes, before, before_first, own_pass, replace_last
 from harness.compile.compiler.tir import has_threads
 from harness.compile.paths.base import Edits, Layouts
+from harness.compile.paths.lowered_module import bindings
 from harness.compile.quirks.base import Quirk
 
 _CONV = "relax.nn.conv2d"
@@ -59,7 +59,7 @@ def keep_reshapes(passes: Passes) -> Passes:
 
     def run(mod: Any) -> Any:
         viewed = views(mod)
-        reshapes = [part.value for part in bindings_of(viewed) if operator_name(part.value) == "relax.reshape"]
+        reshapes = [part.value for part in bindings(viewed["main"]) if operator_name(part.value) == "relax.reshape"]
         of_image = any("texture" in _scope(type_of(each.args[0])) for each in reshapes)
         return mod if of_image or relax.analysis.free_vars(viewed["main"]) else viewed
 
@@ -241,7 +241,7 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
-    calls = (binding for binding in bindings_of(mod) if operator_name(binding.value) == "relax.call_tir")
+    calls = (binding for binding in bindings(mod["main"]) if operator_name(binding.value) == "relax.call_tir")
     by_number = [binding.var for binding in calls if has_threads(mod[binding.value.args[0]])]
 
     class KeepBytes(PyExprMutator):  # type: ignore[misc]

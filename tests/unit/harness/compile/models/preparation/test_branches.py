@@ -110,10 +110,9 @@ def test_what_reads_a_sequence_that_an_if_chooses_reads_both(reader: str, positi
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
 
 
-@pytest.mark.parametrize("positive", [True, False])
-@pytest.mark.parametrize("writer", ["SequenceInsert", "SequenceErase"])
-def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: bool) -> None:
-    nodes = [
+def two_or_three() -> list[Any]:
+    """Choose `s` by the largest of `x`: twice `x`, or three times."""
+    return [
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
         helper.make_node("Greater", ["most", "zero"], ["yes"]),
         choice(
@@ -122,6 +121,14 @@ def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: boo
             branch([helper.make_node("SequenceConstruct", ["x", "x", "x"], ["e"])], "e"),
             "s",
         ),
+    ]
+
+
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("writer", ["SequenceInsert", "SequenceErase"])
+def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: bool) -> None:
+    nodes = [
+        *two_or_three(),
         helper.make_node(writer, ["s", "x" if writer == "SequenceInsert" else "first"], ["changed"]),
         helper.make_node("SequenceLength", ["changed"], ["count"]),
         helper.make_node("Cast", ["count"], ["number"], to=TensorProto.FLOAT),
@@ -139,14 +146,7 @@ def test_a_chosen_sequence_may_be_changed_and_counted(writer: str, positive: boo
 def test_what_reads_a_choice_of_several_shapes_is_computed_of_both(positive: bool) -> None:
     """TVM builds no operator of a shape that an input decides; the last result has one that none decides."""
     nodes = [
-        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
-        helper.make_node("Greater", ["most", "zero"], ["yes"]),
-        choice(
-            "yes",
-            branch([helper.make_node("SequenceConstruct", ["x", "x"], ["t"])], "t"),
-            branch([helper.make_node("SequenceConstruct", ["x", "x", "x"], ["e"])], "e"),
-            "s",
-        ),
+        *two_or_three(),
         helper.make_node("ConcatFromSequence", ["s"], ["wide"], axis=1),
         helper.make_node("Abs", ["wide"], ["far"]),
         helper.make_node("Mul", ["wide", "far"], ["product"]),
