@@ -135,11 +135,14 @@ class _Judgement:
         error[endless & ((mine == theirs) | (np.isnan(mine) & np.isnan(theirs)))] = 0.0
         finite = np.where(endless, 0.0, theirs)
         own = np.zeros_like(theirs) if leeway.own is None else leeway.own.astype(np.float64)
+        peak, rms = peak_and_rms(finite)
+        if peak == 0 and leeway.moved is not None:  # all numbers cancel: what is left of others has no scale of its own
+            own = own + np.nan_to_num(leeway.moved.astype(np.float64))
         flips, drawn = leeway.flips(self.want), np.zeros_like(theirs)
         drawn = drawn if leeway.decided is None else 2 * leeway.decided.astype(np.float64)
         smallest = min(leeway.smallest, SMALLEST[SINGLE])
         tolerance = max(tolerance_of(self.want, self.relative_tolerance), smallest) + float(own.max(initial=0.0))
-        allowed, (peak, rms) = tolerance + flips, peak_and_rms(finite)
+        allowed = tolerance + flips
         rms_tolerance = max(self.relative_tolerance * rms, _resolution(self.want), smallest)
         rms_tolerance += peak_and_rms(own)[1] + min(peak_and_rms(drawn)[1], 2 * leeway.spread)
         rms_error = peak_and_rms(error)[1]

@@ -106,7 +106,8 @@ def move_numbers(
     """Return the network with a factor before every float32 number that an operator computes with.
 
     That includes the branches of an `If` and the bodies of loops and scans. What is computed of `exact` numbers alone
-    is exact, too, and stays. A tensor's numbers are moved by the amount of its name, or by that of no name.
+    is exact, too, and stays. A tensor's numbers are moved by the amount of its name, or by that of no name. What is
+    subtracted from itself is moved twice: a program may round the one product and not the other.
     """
     whole = copy_of(model)
     seeds = map(float, itertools.count(100_000 * draw))
@@ -124,22 +125,24 @@ def _move_graph(
     sources = {value.name for value in (*graph.input, *graph.initializer)}
     del graph.node[:], graph.value_info[:]
 
-    def move(name: str) -> str:
+    def move(name: str, again: str = "") -> str:
         if name not in types or types[name].elem_type != TensorProto.FLOAT:
             return name
-        if name not in moved:
-            factor, moved[name] = f"{name}/factor", f"{name}/moved"
+        if name + again not in moved:
+            factor, moved[name + again] = f"{name}/factor{again}", f"{name}/moved{again}"
             amount = amounts.get(name, amounts[""])
             bounds = {"low": 1 - amount, "high": 1 + amount, "seed": next(iter(seeds))}
             graph.node.append(helper.make_node("RandomUniformLike", [name], [factor], **bounds))
-            graph.node.append(helper.make_node("Mul", [name, factor], [moved[name]]))
-        return moved[name]
+            graph.node.append(helper.make_node("Mul", [name, factor], [moved[name + again]]))
+        return moved[name + again]
 
     for node in nodes:
         if is_selected := is_onnx(node, *SELECTING, "Constant") and {*filter(None, node.input)} <= sources:
             sources |= {*node.output}  # nothing is rounded before something is computed
+        cancels = is_onnx(node, "Sub") and node.input[0] == node.input[1] not in sources
         for place in () if is_selected or keeps_whole(node, exact) else data_operands(node):
-            node.input[place : place + 1] = [move(name) for name in node.input[place : place + 1]]
+            again = " again" if cancels and place else ""
+            node.input[place : place + 1] = [move(name, again) for name in node.input[place : place + 1]]
         for inner in inner_graphs(node):
             _move_graph(inner, types, seeds, moved, exact, amounts)
         graph.node.append(node)

@@ -324,6 +324,27 @@ def test_a_number_that_is_compared_with_itself_is_no_tie(model: onnx.ModelProto,
     assert not judged(model, wrong, precision=precision).right
 
 
+@pytest.mark.parametrize("last", ["m", "scaled"])
+def test_products_that_cancel_leave_what_one_of_them_is_rounded_by_and_no_more(last: str) -> None:
+    """A compiler may compute `a * b - a * b` by a product that it does not round."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Mul", ["m", "two"], ["scaled"]),
+        helper.make_node("Sub", [last, last], ["y"]),
+    ]
+    model = network(nodes, {"w": W, "two": np.float32(2)})
+    truth = answer_of(model)
+    assert not truth.any()
+    assert judged(model, truth + np.float32(2e-7)).right
+    assert not judged(model, truth + np.float32(1e-3)).right
+
+
+def test_an_input_cancels_exactly() -> None:
+    model = network([helper.make_node("Sub", ["x", "x"], ["y"])], {})
+    truth = answer_of(model)
+    assert not judged(model, truth + np.float32(1e-7)).right
+
+
 def test_a_number_that_is_compared_with_its_double_is_a_tie() -> None:
     """Two rows of a product that are alike are computed apart."""
     nodes = [
