@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-onnxruntime.set_default_logger_severity(4)
+from harness.compile.oracle.onnx_runtime import OnnxRuntime
 
 
 def network(
@@ -34,11 +33,8 @@ def network(
 
 
 def answers(model: Any, inputs: Mapping[str, Any]) -> list[Any]:
-    """What onnxruntime computes without its optimisations, of which some round otherwise."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return list(session.run(None, dict(inputs)))
+    """What the judge's onnxruntime computes, without its optimisations, of which some round otherwise."""
+    return OnnxRuntime(model).ask(inputs)
 
 
 def changed(model: Any, step: Callable[[Any], Any]) -> tuple[Any, Any]:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, inner_graphs, tensor_types
+from harness.compile.models.outline import (
+    NetworkView,
+    all_nodes,
+    attribute_of,
+    copy_of,
+    inner_graphs,
+    kind_of,
+    tensor_types,
+)
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.definitions import inline, write_norms
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
@@ -21,6 +30,19 @@ if TYPE_CHECKING:
 
 NEWEST_IR_VERSION = 10
 """Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
+_BYTES = {
+    "ConvInteger": (1, (0, 2)),
+    "MatMulInteger": (0, (1, 3)),
+    "QLinearConv": (0, (3, 5)),
+    "QLinearMatMul": (0, (3, 5)),
+    "com.microsoft.QGemm": (0, (3, 5)),
+    "com.microsoft.QAttention": (0, (1, 7)),
+    "com.microsoft.MatMulIntegerToFloat": (0, (1, 5)),
+    "com.microsoft.DynamicQuantizeMatMul": (0, (1, 3)),
+    "com.microsoft.DynamicQuantizeLSTM": (0, (1, 9), (2, 11)),
+}
+"""Of products of bytes, which input is the left operand of onnxruntime's, and where each right one and its zero point
+are."""
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory")
 
 
@@ -74,6 +96,7 @@ def _rewritten(model: Any) -> bytes:
     write_norms(model, "MeanVarianceNormalization")
     write_repeats(model)
     _write_padding_of_pools(model)
+    _write_unsigned(model)
     _write_sigmoids(model)
     model.ir_version = min(version, NEWEST_IR_VERSION)
     data: bytes = model.SerializeToString()
@@ -142,6 +165,42 @@ def _write_padding_of_pools(model: Any) -> None:
     replace_nodes(model.graph, padded, "AveragePool")
 
 
+def _write_unsigned(model: Any) -> None:
+    """Add 128 to signed bytes, and to their zero points, where they are multiplied by unsigned ones.
+
+    On a processor without VNNI, onnxruntime (1.24) adds two such products in 16 bits, which overflow: it gives the
+    largest number of 16 bits in place of their sum. Its own way out, `session.x64quantprecision`, may end the process.
+    """
+    import numpy as np
+    from onnx import TensorProto
+
+    if not any(kind_of(node) in _BYTES for node in all_nodes(model.graph)):
+        return
+    types, write = tensor_types(model), NodeWriter(model, "unsigned")
+
+    def is_signed(name: str) -> bool:
+        return getattr(types.get(name), "elem_type", 0) == TensorProto.INT8
+
+    def moved(name: str) -> str:
+        if not name:
+            return write.constant(np.uint8(128))
+        wide = write.add("Add", write.add("Cast", name, to=TensorProto.INT32), write.constant(np.int32(128)))
+        return write.add("Cast", wide, to=TensorProto.UINT8)
+
+    def written(node: Any) -> list[Any] | None:
+        left, *rights = _BYTES.get(kind_of(node), (0,))
+        signed = [places for places in rights if is_signed(node.input[places[0]])]
+        if not signed or is_signed(node.input[left]):
+            return None
+        node = copy_of(node)
+        node.input.extend([""] * (max(zero for _, zero in signed) + 1 - len(node.input)))
+        for place in (place for places in signed for place in places):
+            node.input[place] = moved(node.input[place])
+        return [*write.take(), node]
+
+    _replace_everywhere(model, written)
+
+
 def _write_sigmoids(model: Any) -> None:
     """Write sigmoids as exp(-softplus(-x)), but not of doubles, of which onnxruntime has no Softplus.
 
@@ -150,8 +209,7 @@ def _write_sigmoids(model: Any) -> None:
     """
     from onnx import TensorProto
 
-    nodes = [*all_nodes(model.graph)]
-    if not any(is_onnx(node, "Sigmoid") for node in nodes):
+    if not any(is_onnx(node, "Sigmoid") for node in all_nodes(model.graph)):
         return
     types, write = tensor_types(model), NodeWriter(model, "logistic")
 
@@ -162,9 +220,14 @@ def _write_sigmoids(model: Any) -> None:
         write.add("Exp", write.add("Neg", exponent), output=node.output[0])
         return write.take()
 
-    inner = [graph for node in nodes for graph in inner_graphs(node)]
+    _replace_everywhere(model, written, "Sigmoid")
+
+
+def _replace_everywhere(model: Any, written: Callable[[Any], list[Any] | None], *operators: str) -> None:
+    """Replace nodes in the network and in the graphs inside it, the innermost first."""
+    inner = [graph for node in all_nodes(model.graph) for graph in inner_graphs(node)]
     for graph in (*reversed(inner), model.graph):
-        replace_nodes(graph, written, "Sigmoid")
+        replace_nodes(graph, written, *operators)
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:

@@ -235,3 +235,95 @@ def test_halves_are_rounded_to_the_nearest_integer(kind: type) -> None:
     (answer,) = OnnxRuntime(model).ask({"x": x})
     np.testing.assert_array_equal(answer, np.array([4, 9, 10, 12, 74], kind), strict=True)
     assert model.SerializeToString() == before
+
+
+BYTES = {TensorProto.UINT8: np.uint8, TensorProto.INT8: np.int8}
+LARGE = {np.uint8: 255, np.int8: 127}
+
+
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("kinds", [(np.uint8, np.int8), (np.int8, np.uint8), (np.uint8, np.uint8), (np.int8, np.int8)])
+@pytest.mark.parametrize("operator", ["MatMulInteger", "ConvInteger"])
+def test_products_of_large_bytes_do_not_overflow(operator: str, kinds: tuple[Any, Any], zero: bool) -> None:
+    """On a processor without VNNI, onnxruntime adds two of them in 16 bits."""
+    kind, other = kinds
+    is_conv = operator == "ConvInteger"
+    x = np.full((1, 64, 3, 3) if is_conv else (3, 64), LARGE[kind], kind)
+    w = np.full((4, 64, 3, 3) if is_conv else (64, 4), LARGE[other], other)
+    zeros = {"zx": np.array(1, kind), "zw": np.array(2, other)} if zero else {}
+    (code,) = (code for code, each in BYTES.items() if each is kind)
+    model = network([helper.make_node(operator, ["x", "w", *zeros], ["y"])], {"x": x.shape}, dtype=code, w=w, **zeros)
+    before = model.SerializeToString()
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    terms = 64 * 9 if is_conv else 64
+    assert (np.asarray(answer) == terms * (LARGE[kind] - zero) * (LARGE[other] - 2 * zero)).all()
+    assert model.SerializeToString() == before
+
+
+def large_bytes(kind: Any, *shape: int) -> np.ndarray:
+    return np.full(shape, LARGE[kind], kind)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("operator", ["QLinearMatMul", "QLinearConv", "MatMulIntegerToFloat", "QGemm"])
+def test_scaled_products_of_large_bytes_do_not_overflow(operator: str, kind: Any) -> None:
+    is_conv, domain = operator == "QLinearConv", "" if operator.startswith("QLinear") else "com.microsoft"
+    x = large_bytes(np.uint8, *(1, 64, 1, 1) if is_conv else (3, 64))
+    weights = {
+        "w": large_bytes(kind, *(4, 64, 1, 1) if is_conv else (64, 4)),
+        "s": np.float32(1),
+        "zw": np.array(1, kind),
+    }
+    scaled = {"z": np.uint8(0), "out": np.float32(2**14)}
+    inputs = {
+        "MatMulIntegerToFloat": ["x", "w", "s", "s", "z", "zw"],
+        "QGemm": ["x", "s", "z", "w", "s", "zw"],
+    }.get(operator, ["x", "s", "z", "w", "s", "zw", "out", "z"])
+    node = helper.make_node(operator, inputs, ["y"], domain=domain)
+    model = network([node], {"x": x.shape}, dtype=TensorProto.UINT8, **weights, **scaled)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    whole = 64 * 255 * (LARGE[kind] - 1)
+    assert (np.asarray(answer) == (whole if domain else min(round(whole / 2**14), 255))).all()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_a_product_that_quantises_its_input_does_not_overflow(kind: Any) -> None:
+    x = np.full((3, 64), 255, np.float32)  # its scale is 1
+    node = helper.make_node("DynamicQuantizeMatMul", ["x", "w", "s"], ["y"], domain="com.microsoft")
+    model = network([node], {"x": [3, 64]}, w=large_bytes(kind, 64, 4), s=np.float32(1))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    (answer,) = OnnxRuntime(model).ask({"x": x})
+    assert (np.asarray(answer) == 64 * 255 * LARGE[kind]).all()
+
+
+@pytest.mark.parametrize("operator", ["DynamicQuantizeLSTM", "QAttention"])
+def test_signed_weights_answer_as_the_same_unsigned_ones_do(operator: str) -> None:
+    def answer(kind: Any) -> np.ndarray:
+        def weights(*shape: int) -> np.ndarray:
+            moved = np.random.default_rng(0).integers(0, 256, shape) - (128 if kind is np.int8 else 0)
+            return moved.astype(kind)
+
+        zero, scale = np.array([0 if kind is np.int8 else 128], kind), np.array([0.01], np.float32)
+        if operator == "QAttention":
+            names, fields = ["x", "w", "b", "s", "s", "", "z", "zero"], {"num_heads": 2}
+            shape, dtype = [1, 4, 32], TensorProto.UINT8
+            given = {
+                "w": weights(32, 96),
+                "b": np.zeros(96, np.float32),
+                "s": scale[0],
+                "z": np.uint8(100),
+                "zero": zero[0],
+            }
+        else:
+            names, fields = ["x", "w", "r", *[""] * 5, "s", "zero", "s", "zero"], {"hidden_size": 16}
+            shape, dtype = [4, 1, 32], TensorProto.FLOAT
+            given = {"w": weights(1, 32, 64), "r": weights(1, 16, 64), "s": scale, "zero": zero}
+        node = helper.make_node(operator, names, ["y"], domain="com.microsoft", **fields)
+        model = network([node], {"x": shape}, dtype=dtype, **given)
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        x = np.random.default_rng(1).integers(0, 256, shape)
+        (first,) = OnnxRuntime(model).ask({"x": x.astype(helper.tensor_dtype_to_np_dtype(dtype))})
+        return np.asarray(first)
+
+    assert np.array_equal(answer(np.int8), answer(np.uint8))
