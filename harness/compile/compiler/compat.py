@@ -73,8 +73,11 @@ def name_of(variable: Any) -> str:
 
 
 def operator_name(value: Any) -> str:
-    """Return the name of the operator that is called; empty for anything else."""
-    return str(getattr(getattr(value, "op", None), "name", ""))
+    """Return the name of the operator that is called; empty for anything else, such as the call of a local function."""
+    from tvm import ir
+
+    operator = getattr(value, "op", None)
+    return str(operator.name) if isinstance(operator, ir.Op) else ""
 
 
 def memory_scope(function: Any, parameter: Any) -> str:

@@ -10,7 +10,15 @@ from math import prod
 from typing import Any
 
 from harness.base.failures import CompileFailure, UnsupportedOperator
-from harness.compile.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
+from harness.compile.compiler.compat import (
+    call_packed,
+    name_of,
+    operator_name,
+    return_type,
+    tensor_type,
+    tuple_fields,
+    type_of,
+)
 from harness.compile.compiler.tir import unbound_blocks, walk
 from harness.compile.paths.base import BuiltModule, PathFacts
 from harness.compile.paths.kernels import kernels
@@ -172,16 +180,9 @@ def calls_in(function: Any) -> Iterator[Any]:
     return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
 
 
-def op_name(call: Any) -> str:
-    """Return the operator that is called, empty if it is no operator."""
-    import tvm
-
-    return str(call.op.name) if isinstance(call.op, tvm.ir.Op) else ""
-
-
 def _calls(mod: Any, operator: str) -> list[Any]:
     """Return the calls of an operator in `main`."""
-    return [call for call in calls_in(mod[ENTRY]) if op_name(call) == operator]
+    return [call for call in calls_in(mod[ENTRY]) if operator_name(call) == operator]
 
 
 _LAUNCH_PARAMETERS = "kernel_launch_params"

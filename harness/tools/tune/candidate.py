@@ -26,6 +26,7 @@ from harness.compile.artifacts.values import inputs_of
 from harness.compile.compiler.compat import (
     dtype_of,
     memory_scope,
+    operator_name,
     tensor_type,
     tir_function,
     tuple_fields,
@@ -40,7 +41,7 @@ from harness.compile.oracle.leeway import SINGLE, Measured, save_leeway
 from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
-from harness.compile.paths.lowered_module import calls_in, op_name, vdevices
+from harness.compile.paths.lowered_module import calls_in, vdevices
 from harness.compile.quirks import quirks_of
 from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.spaces import space_of
@@ -119,7 +120,7 @@ def _calls(mod: Any) -> dict[str, int]:
 
     calls: dict[str, int] = {}
     for call in calls_in(mod["main"]):
-        if op_name(call) != "relax.call_tir" or len(call.args) != 2:
+        if operator_name(call) != "relax.call_tir" or len(call.args) != 2:
             continue
         if isinstance(call.args[0], tvm.ir.GlobalVar) and tuple_fields(type_of(call)) is None:
             name = str(call.args[0].name_hint)

@@ -20,8 +20,16 @@ from typing import Any
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.store import cache_root
-from harness.compile.compiler.compat import dtype_of, is_constant, is_tensor, name_of, tuple_fields, type_of
-from harness.compile.paths.lowered_module import bindings, calls_in, op_name
+from harness.compile.compiler.compat import (
+    dtype_of,
+    is_constant,
+    is_tensor,
+    name_of,
+    operator_name,
+    tuple_fields,
+    type_of,
+)
+from harness.compile.paths.lowered_module import bindings, calls_in
 
 Entry = list[int]
 """`[node, output, 0]`, as it stands in the graph."""
@@ -128,7 +136,7 @@ class _Writer:
 
     def _convolution(self, call: Any, composite: Any) -> tuple[list[Entry], dict[str, Any]]:
         """Return data, weight, then bias and batch norm if there are any; the attributes of all."""
-        calls = {name: inner for inner in reversed(list(calls_in(composite))) if (name := op_name(inner))}
+        calls = {name: inner for inner in reversed(list(calls_in(composite))) if (name := operator_name(inner))}
         conv = calls["relax.nn.conv2d" if "relax.nn.conv2d" in calls else "relax.nn.conv2d_transpose"]
         sources = [call.args[0], conv.args[1]]
         if "relax.add" in calls:
@@ -152,7 +160,7 @@ class _Writer:
         """Arguments, then constants of the body; the attributes of all its operators."""
         constants, attributes = [], {}
         for inner in calls_in(composite):
-            if op_name(inner) == "relax.nn.relu":
+            if operator_name(inner) == "relax.nn.relu":
                 attributes["activation_type"] = "relu"
             for key, value in _attributes(inner).items():
                 attributes.pop(key, None)

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, return_type, type_of
+from harness.compile.compiler.compat import dtype_of, operator_name, return_type, type_of
 from harness.compile.paths.clml.codegen import shape_of, tensors_of
 from harness.compile.paths.clml.offload_report import OffloadReport, RemainingOperators, Subgraph
 from harness.compile.paths.clml.patterns import Refusals
-from harness.compile.paths.lowered_module import bindings, calls_in, calls_of_functions, op_name
+from harness.compile.paths.lowered_module import bindings, calls_in, calls_of_functions
 
 ATTRIBUTE = "adreno_bench.offload"
 """Under it a lowered module carries its own report, as JSON text."""
@@ -81,7 +81,7 @@ def _subgraph(symbol: str, function: Any, calls: int) -> Subgraph:
 
 
 def _untunable(composite: Any) -> bool:
-    names = {op_name(call) for call in calls_in(composite)}
+    names = {operator_name(call) for call in calls_in(composite)}
     plain = names.isdisjoint(("relax.nn.relu", "relax.nn.batch_norm"))
     return plain and not names.isdisjoint(("relax.nn.conv2d", "relax.nn.conv2d_transpose"))
 
@@ -90,7 +90,7 @@ def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[
     counts: Counter[tuple[str, str]] = Counter()
     macs: Counter[tuple[str, str]] = Counter()
     for binding in bindings(main):
-        if hasattr(binding.value, "op") and (operator := op_name(binding.value)):
+        if operator := operator_name(binding.value):
             key = operator, _why(operator, refusals.get(binding.var, []), rooted)
             counts[key] += 1
             macs[key] += _macs(binding.value)
@@ -111,7 +111,7 @@ def _why(operator: str, refused: list[tuple[str, str]], rooted: frozenset[str]) 
 
 def _macs(call: Any) -> int:
     """Multiply-accumulates of a convolution or a matrix product; nothing else is worth counting."""
-    operator = op_name(call)
+    operator = operator_name(call)
     if operator == "relax.matmul":
         return _elements(type_of(call)) * shape_of(type_of(call.args[0]))[-1]
     if operator not in ("relax.nn.conv2d", "relax.nn.conv2d_transpose"):

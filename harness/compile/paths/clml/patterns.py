@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from harness.compile.compiler.compat import is_constant, is_tensor, tuple_fields, type_of
+from harness.compile.compiler.compat import is_constant, is_tensor, operator_name, tuple_fields, type_of
 from harness.compile.paths.base import Edits, Workaround
-from harness.compile.paths.lowered_module import op_name
 
 CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
 
@@ -24,7 +23,7 @@ class Match:
     @cached_property
     def calls(self) -> dict[str, Any]:
         """The calls by their operator."""
-        return {op_name(value): value for value in self.context.matched_bindings.values() if hasattr(value, "op")}
+        return {name: value for value in self.context.matched_bindings.values() if (name := operator_name(value))}
 
     @property
     def root(self) -> Any:

@@ -14,13 +14,13 @@ from defects.clml import partition_module
 from harness.base.case import Precision
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.compile import import_request, target_of
+from harness.compile.compiler.compat import operator_name
 from harness.compile.compiler.pass_runner import run_passes
 from harness.compile.compiler.passes import adreno_relax_passes, names_of
 from harness.compile.compiler.releases import onnx_operators
 from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import edit_relax
 from harness.compile.paths.clml.offload import offload_of
-from harness.compile.paths.lowered_module import op_name
 from harness.compile.quirks import quirks_for, quirks_of
 from harness.tools.ops.predict import destination_of
 from harness.tools.ops.summary import NetworkSummary, summarize
@@ -63,7 +63,8 @@ def _in_images(file: Path) -> int:
     with target:
         converted = run_passes(passes[: len(passes) - len(after)], mod)
     return sum(
-        op_name(call) == "relax.nn.conv2d" and str(call.attrs.data_layout) == "NCHW4c" for call in _calls(converted)
+        operator_name(call) == "relax.nn.conv2d" and str(call.attrs.data_layout) == "NCHW4c"
+        for call in _calls(converted)
     )
 
 
