@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 NEWEST_IR_VERSION = 10
 """Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
-_BYTES = {
-    "ConvInteger": (1, (0, 2)),
-    "MatMulInteger": (0, (1, 3)),
-    "QLinearConv": (0, (3, 5)),
-    "QLinearMatMul": (0, (3, 5)),
-    "com.microsoft.QGemm": (0, (3, 5)),
-    "com.microsoft.QAttention": (0, (1, 7)),
-    "com.microsoft.MatMulIntegerToFloat": (0, (1, 5)),
-    "com.microsoft.DynamicQuantizeMatMul": (0, (1, 3)),
-    "com.microsoft.DynamicQuantizeLSTM": (0, (1, 9), (2, 11)),
+_BYTES: dict[str, tuple[int, list[tuple[int, int]]]] = {
+    "ConvInteger": (1, [(0, 2)]),
+    "MatMulInteger": (0, [(1, 3)]),
+    "QLinearConv": (0, [(3, 5)]),
+    "QLinearMatMul": (0, [(3, 5)]),
+    "com.microsoft.QGemm": (0, [(3, 5)]),
+    "com.microsoft.QAttention": (0, [(1, 7)]),
+    "com.microsoft.MatMulIntegerToFloat": (0, [(1, 5)]),
+    "com.microsoft.DynamicQuantizeMatMul": (0, [(1, 3)]),
+    "com.microsoft.DynamicQuantizeLSTM": (0, [(1, 9), (2, 11)]),
 }
 """Of products of bytes, which input is the left operand of onnxruntime's, and where each right one and its zero point
 are."""
@@ -179,7 +179,7 @@ def _write_unsigned(model: Any) -> None:
     types, write = tensor_types(model), NodeWriter(model, "unsigned")
 
     def is_signed(name: str) -> bool:
-        return getattr(types.get(name), "elem_type", 0) == TensorProto.INT8
+        return bool(getattr(types.get(name), "elem_type", 0) == TensorProto.INT8)
 
     def moved(name: str) -> str:
         if not name:
@@ -188,7 +188,7 @@ def _write_unsigned(model: Any) -> None:
         return write.add("Cast", wide, to=TensorProto.UINT8)
 
     def written(node: Any) -> list[Any] | None:
-        left, *rights = _BYTES.get(kind_of(node), (0,))
+        left, rights = _BYTES.get(kind_of(node), (0, []))
         signed = [places for places in rights if is_signed(node.input[places[0]])]
         if not signed or is_signed(node.input[left]):
             return None

@@ -250,7 +250,7 @@ def test_products_of_large_bytes_do_not_overflow(operator: str, kinds: tuple[Any
     is_conv = operator == "ConvInteger"
     x = np.full((1, 64, 3, 3) if is_conv else (3, 64), LARGE[kind], kind)
     w = np.full((4, 64, 3, 3) if is_conv else (64, 4), LARGE[other], other)
-    zeros = {"zx": np.array(1, kind), "zw": np.array(2, other)} if zero else {}
+    zeros: dict[str, Any] = {"zx": np.array(1, kind), "zw": np.array(2, other)} if zero else {}
     (code,) = (code for code, each in BYTES.items() if each is kind)
     model = network([helper.make_node(operator, ["x", "w", *zeros], ["y"])], {"x": x.shape}, dtype=code, w=w, **zeros)
     before = model.SerializeToString()
