@@ -12,7 +12,12 @@ from typing import Any
 
 from harness.compile.models.preparation.axes import count_axes_from_zero, count_parts_from_zero
 from harness.compile.models.preparation.branches import lift_branches, take_constant_branches
-from harness.compile.models.preparation.casts import compute_in_single, write_casts, write_exponents_as_floats
+from harness.compile.models.preparation.casts import (
+    compute_in_single,
+    look_before_casts,
+    write_casts,
+    write_exponents_as_floats,
+)
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
@@ -55,6 +60,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_resizes,
     count_axes_from_zero,
     count_parts_from_zero,
+    look_before_casts,
     write_exponents_as_floats,
     write_casts,
     write_integers_as_floats,

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 
 FLOATS = (1, 10, 11)
 """ONNX's numbers of float32, float16 and float64."""
@@ -42,6 +42,25 @@ def write_casts(model: Any) -> str:
 
     count = len(replace_nodes(model.graph, casts, "Cast"))
     return f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64" if count else ""
+
+
+def look_before_casts(model: Any) -> str:
+    """Let IsInf and IsNaN read what is cast to float64 for them, as torch's exporter does: no Adreno has float64."""
+    from onnx import TensorProto
+
+    view, write = NetworkView(model), NodeWriter(model, "single")
+    sources = {node.output[0]: node.input[0] for node in model.graph.node if is_onnx(node, "Cast")}
+
+    def tested(node: Any) -> list[Any] | None:
+        name = sources.get(node.input[0], "")
+        given, read = (getattr(view.kind(each), "elem_type", 0) for each in (name, node.input[0]))
+        if read != TensorProto.DOUBLE or given not in (TensorProto.FLOAT, TensorProto.FLOAT16):
+            return None
+        node.input[0] = name if given == TensorProto.FLOAT else write.add("Cast", name, to=TensorProto.FLOAT)
+        return [*write.take(), node]
+
+    count = len(replace_nodes(model.graph, tested, "IsInf", "IsNaN"))
+    return f"took {counted(count, 'test')} for infinities or NaN before a cast to float64" if count else ""
 
 
 def write_exponents_as_floats(model: Any) -> str:

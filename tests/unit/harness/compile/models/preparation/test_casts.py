@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.casts import IN_SINGLE, compute_in_single, write_casts
+from harness.compile.models.outline import double_operators
+from harness.compile.models.preparation.casts import IN_SINGLE, compute_in_single, look_before_casts, write_casts
+from harness.compile.models.preparation.order import remove_unread
 
 SHAPE = (2, 3)
 
@@ -78,3 +80,25 @@ def test_a_batch_norm_of_halves_in_training_stays() -> None:
     own: dict[str, Any] = {name: np.ones(4, np.float16) for name in ("scale", "bias", "mean", "variance")}
     node = helper.make_node("BatchNormalization", ["x", *own], ["y", "m", "v"], training_mode=1)
     assert changed(network([node], {"x": (1, 4, 3, 3)}, dtype=TensorProto.FLOAT16, **own), compute_in_single)[1] == ""
+
+
+@pytest.mark.parametrize("given", [TensorProto.FLOAT, TensorProto.FLOAT16])
+@pytest.mark.parametrize("operator", ["IsInf", "IsNaN"])
+def test_what_is_not_finite_is_found_without_float64(operator: str, given: int) -> None:
+    """torch's exporter writes `torch.isinf` so, and no Adreno has float64."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.DOUBLE),
+        helper.make_node(operator, ["wide"], ["y"]),
+    ]
+    model = network(nodes, {"x": [4]}, dtype=given)
+    plain, said = changed(model, look_before_casts)
+    assert said == "took 1 test for infinities or NaN before a cast to float64"
+    remove_unread(plain)
+    assert not double_operators(plain)
+    x = np.array([1, np.inf, -np.inf, np.nan]).astype(helper.tensor_dtype_to_np_dtype(given))
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+def test_doubles_that_a_network_has_are_looked_at_as_they_are() -> None:
+    model = network([helper.make_node("IsInf", ["x"], ["y"])], {"x": [4]}, dtype=TensorProto.DOUBLE)
+    assert changed(model, look_before_casts)[1] == ""
