@@ -10,10 +10,11 @@ from typing import Any
 
 from device_runner.names import suggestion
 from harness.base.case import Precision
-from harness.base.failures import UsageError
+from harness.base.failures import UnsupportedOperator, UsageError
 from harness.compile.artifacts.compile import export, stepping, with_precision
 from harness.compile.artifacts.planner import CONTESTANTS
 from harness.compile.compiler.compat import is_tensor, name_of, opencl_source, operator_name, type_of
+from harness.compile.compiler.releases import host_operators
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import BuiltModule, ImageLimits, edit_model
 from harness.compile.paths.effects import watch
@@ -26,6 +27,8 @@ _NORMS = tuple(f"relax.nn.{kind}_norm" for kind in ("group", "instance", "layer"
 """Operators whose axes TVM's ConvertLayout gets wrong in images."""
 _LOWERED_OPERATORS = ("relax.vm.", "relax.memory.", "relax.builtin.")
 """Begin the operators that TVM's passes for a target leave behind."""
+_DEVICE_FUNCTIONS = "vm.builtin."
+"""Begins the names of functions that TVM's runtime has on every device."""
 
 
 @dataclass(frozen=True)
@@ -180,11 +183,27 @@ def _parts(kind: Any) -> list[Any]:
 
 
 def _require_operators(mod: Any, precision: Precision) -> None:
-    """Raise UsageError if half precision is asked for, and LegalizeOps has left nothing that TVM could convert."""
-    names = {operator_name(binding.value) for binding in bindings(mod[ENTRY])} - {""}
+    """Raise UsageError if half precision is asked for, and LegalizeOps has left nothing that TVM could convert.
+
+    Raises UnsupportedOperator for what a program computes itself: TVM would compile a call of it.
+    """
+    values = [binding.value for binding in bindings(mod[ENTRY])]
+    names = {operator_name(value) for value in values} - {""}
+    host = names & {f"relax.{name.lower()}" for name in host_operators()}
+    if "external_mods" not in (mod.attrs or {}):  # which brings functions of its own into the library
+        host |= {name for name in map(_function_outside, values) if name and not name.startswith(_DEVICE_FUNCTIONS)}
+    if host:
+        text = f"no device runs what TVM, or your program, computes in Python: {', '.join(sorted(host))}"
+        raise UnsupportedOperator(text, hint="compile the module up to it, and call it with what the module returns")
     if precision is not Precision.FLOAT32 and names == {"relax.call_tir"}:
         text = f"the module is legalised already, and {precision.value} converts operators"
         raise UsageError(text, hint="compile it as it was before relax.transform.LegalizeOps")
+
+
+def _function_outside(value: Any) -> str:
+    """Return the name of the function outside the module that is called; empty for anything else."""
+    parts = (getattr(value, "op", None), *getattr(value, "args", ())[:1])
+    return next((str(part.global_symbol) for part in parts if hasattr(part, "global_symbol")), "")
 
 
 def _renamed(mod: Any, name: str) -> Any:

@@ -12,8 +12,8 @@ import relax_modules as nets
 
 import adreno_bench as bench
 from harness.base.case import Precision
-from harness.base.failures import UsageError
-from harness.compile.compiler.compat import tensor_type
+from harness.base.failures import UnsupportedOperator, UsageError
+from harness.compile.compiler.compat import tensor_type, type_of
 from harness.compile.compiler.passes import adreno_relax_passes
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import ImageLimits
@@ -105,6 +105,28 @@ def with_part() -> Any:
 def test_what_cannot_be_compiled_is_one_line_with_what_to_do(make: Callable[[], Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         bench.compile(make(), "texture")
+
+
+def calling(operator: str) -> Any:
+    """A module that calls a function of Python: one that TVM registers, or one of the program."""
+    from tvm import relax
+
+    data = relax.Var("data", tensor_type((1, 8), "float32"))
+    builder = relax.BlockBuilder()
+    calls = {
+        "relax.unique": lambda: relax.op.unique(data, axis=None),
+        "relax.nonzero": lambda: relax.op.nonzero(data),
+        "my.postprocess": lambda: relax.call_dps_packed("my.postprocess", (data,), type_of(data)),
+    }
+    with builder.function("main", [data]):
+        builder.emit_func_output(builder.emit(calls[operator]()))
+    return builder.get()
+
+
+@pytest.mark.parametrize("operator", ["relax.unique", "relax.nonzero", "my.postprocess"])
+def test_what_python_computes_is_refused_as_build_refuses_it(operator: str) -> None:
+    with pytest.raises(UnsupportedOperator, match=f"no device runs .* in Python: {operator}: compile the module up to"):
+        bench.compile(calling(operator), "texture")
 
 
 def test_a_module_without_a_function_to_call_is_refused() -> None:
