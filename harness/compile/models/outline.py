@@ -286,7 +286,7 @@ def _remedy(kind: str) -> str:
 
 
 def require_on_device(model: Any, host: Collection[str]) -> None:
-    """Raise `UnsupportedOperator` if an operator has no kernel, or one that only a `host` with Python has."""
+    """Raise `UnsupportedOperator` if an operator has no kernel, or only a `host` with Python has it, or no shape."""
     hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
     problem = "no device runs what TVM computes in Python:"
     _require_none(nodes_by_kind(model, lambda node: node.op_type in host), problem, hint)
@@ -297,6 +297,10 @@ def require_on_device(model: Any, host: Collection[str]) -> None:
     problem = "TVM builds no OpenCL kernel for a sampling_ratio of 0:"
     by_size = nodes_by_kind(model, lambda n: n.op_type == "RoiAlign" and not attribute_of(n, "sampling_ratio", 0))
     _require_none(by_size, problem, hint)
+    inputs = {value.name for value in model.graph.input}
+    hint = "export the model with this shape as a constant"
+    problem = "TVM compiles fixed shapes, and an input of the network is that of"
+    _require_none(nodes_by_kind(model, lambda n: n.op_type == "Reshape" and operand(n, 1) in inputs), problem, hint)
 
 
 def require_no_branch(model: Any) -> None:

@@ -13,6 +13,14 @@ from harness.base.failures import ModelError, UnsupportedOperator
 from harness.compile.models.outline import check, require_known, require_on_device
 
 
+def test_a_shape_that_is_an_input_is_refused_by_name() -> None:
+    model = network([helper.make_node("Reshape", ["x", "shape"], ["y"])], {"x": (2, 3)})
+    model.graph.input.append(helper.make_tensor_value_info("shape", 7, [1]))
+    said = r"TVM compiles fixed shapes, and an input of the network is that of Reshape \(y\): export the model with"
+    with pytest.raises(UnsupportedOperator, match=said):
+        require_on_device(model, ())
+
+
 def test_an_operator_without_a_kernel_is_refused_by_name_with_what_to_do() -> None:
     """TVM stops in another pass on each path, of which none names the operator."""
     node = helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["y"])
