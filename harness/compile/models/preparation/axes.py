@@ -20,7 +20,7 @@ SINGLE = ("ArgMax", "ArgMin", "Concat", "LogSoftmax", "Softmax", "Split")
 
 
 def count_axes_from_zero(model: Any) -> str:
-    """Write negative axes from 0, where the rank is known."""
+    """Write negative axes from 0, each once, where the rank is known: onnxruntime takes those that TVM refuses."""
     types, values, writer = tensor_types(model), constants(model), NodeWriter(model, "axes")
     count = 0
     for node in model.graph.node:
@@ -69,9 +69,9 @@ def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeW
     axes = attribute_of(node, "axes", [])
     name = operand(node, 1)
     given = numpy_helper.to_array(values[name]).ravel().tolist() if name in values else axes
-    if all(axis >= 0 for axis in given):
+    positive = [*dict.fromkeys(axis + rank if axis < 0 else axis for axis in given)]
+    if positive == given:
         return False
-    positive = [axis % rank for axis in given]
     if name:
         node.input[1] = writer.integers(*positive)
     else:

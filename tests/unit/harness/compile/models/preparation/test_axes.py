@@ -38,6 +38,16 @@ def test_negative_axes_are_written_from_zero(node: Any, opset: int, axes: list[i
     assert changed(plain, count_axes_from_zero)[1] == ""
 
 
+@pytest.mark.parametrize("axes", [[2, 2], [1, -2]])
+def test_repeated_axes_are_written_once_as_onnxruntime_takes_them(axes: list[int]) -> None:
+    model = network([helper.make_node("ReduceMean", ["x", "axes"], ["y"])], {"x": [2, 3, 4]}, opset=18, axes=axes)
+    plain, _ = changed(model, count_axes_from_zero)
+    (written,) = (numpy_helper.to_array(each) for each in plain.graph.initializer if each.name != "axes")
+    assert written.tolist() == [axes[0]]
+    x = values(2, 3, 4)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
 def test_axes_of_an_unknown_rank_or_that_are_computed_stay() -> None:
     node = helper.make_node("Squeeze", ["r", "axes"], ["y"])
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), node]
