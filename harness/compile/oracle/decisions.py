@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import copy_of
 from harness.compile.models.preparation.editing import is_onnx
-from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands
+from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -37,8 +37,8 @@ def chooses(model: Any, output: str) -> bool:
     makers = {name: node for node in model.graph.node for name in node.output}
     pending = [output]
     while pending:
-        node = makers.pop(pending.pop(), None)
-        if node is not None and node.op_type in CHOOSING:
+        node = makers.pop(name := pending.pop(), None)
+        if node is not None and node.op_type in CHOOSING and name in decisions(node):
             return True
         pending += [] if node is None or is_onnx(node, "QuantizeLinear", "DynamicQuantizeLinear") else node.input
     return False

@@ -46,8 +46,10 @@ SELECTING = (
 )
 """Operators whose results are some of their operands' numbers, as they are."""
 
-CHOOSING = ("ArgMax", "ArgMin", "TopK", "Hardmax", "NonZero", "Unique", "NonMaxSuppression")
+CHOOSING = ("ArgMax", "ArgMin", "MaxPool", "TopK", "Hardmax", "NonZero", "Unique", "NonMaxSuppression")
 """Operators that answer where something is. Between two such answers there is no third."""
+WITH_PLACES = ("MaxPool", "TopK")
+"""Operators whose first result is the largest numbers, and the second their places."""
 
 
 def data_operands(node: Any) -> Sequence[int]:
@@ -63,14 +65,16 @@ def compared_operands(node: Any) -> Sequence[int]:
         return NONE
     if node.op_type in ("Cast", "CastLike"):
         return FIRST if _to_integers(node) else NONE
-    return FIRST if node.op_type == "TopK" else COMPARED.get(node.op_type, NONE)
+    if node.op_type in WITH_PLACES:
+        return FIRST if node.op_type == "TopK" or any(node.output[1:]) else NONE
+    return COMPARED.get(node.op_type, NONE)
 
 
 def decisions(node: Any) -> list[str]:
     """Return the results of a node that are decided and not computed."""
     if not compared_operands(node):
         return []
-    return [name for name in (node.output[1:] if node.op_type == "TopK" else node.output) if name]
+    return [name for name in (node.output[1:] if node.op_type in WITH_PLACES else node.output) if name]
 
 
 def _to_integers(node: Any) -> bool:

@@ -22,7 +22,13 @@ from harness.compile.models.preparation.constants import fold_constants, write_c
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
 from harness.compile.models.preparation.identities import remove_identities
-from harness.compile.models.preparation.indices import write_gathers, write_one_hots, write_reversals
+from harness.compile.models.preparation.indices import (
+    write_gathers,
+    write_one_hots,
+    write_pool_places,
+    write_reversals,
+    write_unpools,
+)
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
@@ -52,10 +58,12 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_reversals,
     write_gathers,
     write_one_hots,
+    write_unpools,
     write_cumulative_sums,
     write_top_k,
     write_repeats,
     write_pads,
+    write_pool_places,
     leave_out_empties,
     write_resizes,
     count_axes_from_zero,

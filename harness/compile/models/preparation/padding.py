@@ -2,7 +2,8 @@
 
 For `auto_pad` TVM's importer writes a separate operator, whose fused kernel may take more local memory than a device
 has. It leaves `output_shape` out. In an LpPool with `ceil_mode` it scales the last windows up to whole ones. A Pad that
-repeats the tensor reads beyond it if it also cuts, or repeats more than there is.
+repeats the tensor reads beyond it if it also cuts, or repeats more than there is. A window that is wider than all there
+is has no result for it, and one for onnxruntime.
 """
 
 from __future__ import annotations
@@ -10,16 +11,23 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from harness.compile.models.outline import NetworkView, attribute_of, operand
+from harness.base.failures import ModelError
+from harness.compile.models.outline import NetworkView, attribute_of, node_name, operand
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 
 
 def write_pads(model: Any) -> str:
-    """Write the padding of convolutions and pools in numbers, where their shapes are known."""
+    """Write the padding of convolutions and pools in numbers, where their shapes are known.
+
+    Raises ModelError for a window that is wider than the padded tensor.
+    """
     view = NetworkView(model)
-    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and write_pads_of(node, view))
+    nodes = [node for node in model.graph.node if is_onnx(node, *WINDOWS)]
+    kinds = Counter(node.op_type for node in nodes if write_pads_of(node, view))
+    for node in nodes:
+        _require_room(node, view)
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote the padding of {text} in numbers" if kinds else ""
 
@@ -30,13 +38,12 @@ def write_pads_of(node: Any, view: NetworkView) -> bool:
     rounds_up = node.op_type == "LpPool" and attribute_of(node, "ceil_mode", 0)
     if mode == "NOTSET" and not wanted and not rounds_up:
         return False
-    shape, weight = view.shape(node.input[0]), view.shape(operand(node, 1))
-    kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
+    shape, kernel = view.shape(node.input[0]), _kernel_of(node, view)
     if shape is None or len(kernel) != len(shape) - 2:
         return False
     pads = [0] * 2 * len(kernel)
     if mode == "NOTSET" and not wanted:
-        pads = list(attribute_of(node, "pads", pads))
+        pads = padding_of(node, shape[2:], kernel)
     elif mode != "VALID":
         if (totals := _totals(node, shape[2:], kernel)) is None:
             return False
@@ -51,23 +58,49 @@ def write_pads_of(node: Any, view: NetworkView) -> bool:
     return True
 
 
+def _kernel_of(node: Any, view: NetworkView) -> list[int]:
+    weight = view.shape(operand(node, 1))
+    kernel: list[int] = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
+    return kernel
+
+
+def _require_room(node: Any, view: NetworkView) -> None:
+    """Raise ModelError unless a window fits into the tensor and its padding."""
+    shape, kernel = view.shape(node.input[0]) or (), _kernel_of(node, view)
+    by_itself = attribute_of(node, "auto_pad", "NOTSET") != "NOTSET" or node.op_type == "ConvTranspose"
+    if by_itself or 0 in shape or len(kernel) != len(shape) - 2:
+        return
+    pads, (_, widths) = padding_of(node, shape[2:], kernel), strides_and_widths(node, kernel)
+    wide = [sum(each) for each in zip(pads[: len(kernel)], shape[2:], pads[len(kernel) :], strict=True)]
+    if any(width > extent for width, extent in zip(widths, wide, strict=True)):
+        text = f"{node.op_type} {node_name(node)!r} has windows of {widths}, and with padding its input has {wide}"
+        raise ModelError(text, hint="give the network larger inputs, with `--shape NAME=SIZES`, or export it with them")
+
+
+def padding_of(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]:
+    """Return the padding that is in numbers, up to where the last window ends if their number is rounded up."""
+    pads = list(attribute_of(node, "pads", [0] * 2 * len(kernel)))
+    return _rounded_up(node, extents, kernel, pads) if attribute_of(node, "ceil_mode", 0) else pads
+
+
 def _rounded_up(node: Any, extents: tuple[int, ...], kernel: list[int], pads: list[int]) -> list[int]:
     """Return the padding in which the last window ends, unless that one would begin in it and is none."""
     begins, ends = pads[: len(kernel)], pads[len(kernel) :]
-    for axis, (stride, width) in enumerate(zip(*_strides_and_widths(node, kernel), strict=True)):
+    for axis, (stride, width) in enumerate(zip(*strides_and_widths(node, kernel), strict=True)):
         end = ends[axis] + (width - begins[axis] - extents[axis] - ends[axis]) % stride
         ends[axis] = end if end < width else ends[axis]
     return begins + ends
 
 
-def _strides_and_widths(node: Any, kernel: list[int]) -> tuple[list[int], list[int]]:
+def strides_and_widths(node: Any, kernel: list[int]) -> tuple[list[int], list[int]]:
+    """Return how far windows are apart along each axis, and how wide they are."""
     strides, dilations = (attribute_of(node, name, [1] * len(kernel)) for name in ("strides", "dilations"))
     return strides, [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
 
 
 def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int] | None:
     """Compute the padding of each axis, both ends together; None if it would be negative, which is no padding."""
-    strides, widths = _strides_and_widths(node, kernel)
+    strides, widths = strides_and_widths(node, kernel)
     if node.op_type == "ConvTranspose":
         same = [extent * stride for extent, stride in zip(extents, strides, strict=True)]
         wanted = list(attribute_of(node, "output_shape", same))[-len(kernel) :]

@@ -79,6 +79,8 @@ def test_operators_of_other_domains_are_left_alone() -> None:
     ("node", "decided"),
     [
         (helper.make_node("TopK", ["x", "k"], ["values", "places"]), ["places"]),
+        (helper.make_node("MaxPool", ["x"], ["values", "places"], kernel_shape=[2]), ["places"]),
+        (helper.make_node("MaxPool", ["x"], ["values"], kernel_shape=[2]), []),
         (helper.make_node("QuantizeLinear", ["x", "scale"], ["q"]), ["q"]),
         (helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64), ["i"]),
         (helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16), []),
