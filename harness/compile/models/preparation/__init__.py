@@ -23,6 +23,7 @@ from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import (
+    write_folds,
     write_gathers,
     write_one_hots,
     write_pool_places,
@@ -59,6 +60,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_gathers,
     write_one_hots,
     write_unpools,
+    write_folds,
     write_cumulative_sums,
     write_top_k,
     write_repeats,

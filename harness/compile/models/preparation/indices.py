@@ -9,7 +9,6 @@ places of a MaxPool. Of a MaxUnpool it takes no size, and its padding in another
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.base.tables import counted
@@ -134,46 +133,35 @@ def _write_places(node: Any, shape: tuple[int, ...], write: NodeWriter) -> None:
     """Write the places as ONNX counts them, through the whole tensor. The first of equal numbers counts."""
     import numpy as np
 
-    planes, extents, order = shape[:2], shape[2:], "F" if attribute_of(node, "storage_order", 0) else "C"
-    rows = _places_of_windows(node, extents)
-    read = _counted_through(rows, np.empty(extents, np.int8).strides)
-    named = _counted_through(rows, np.empty(extents, np.int8, order).strides)
-    plane = write.add("Reshape", node.input[0], write.integers(*planes, math.prod(extents)))
-    windows = write.add("Gather", plane, write.constant(read), axis=2)
-    first = write.add("Mul", write.add("ArgMax", windows, axis=2, keepdims=0), write.integers(read.shape[1]))
-    at = write.add("Add", first, write.constant(np.arange(read.shape[1])))
-    places = write.add("Gather", write.constant(named.ravel()), at)
-    begins = np.arange(math.prod(planes)).reshape(*planes, 1) * math.prod(extents)
-    places = write.add("Add", places, write.constant(begins))
-    counts = [row.shape[1] for row in rows]
+    planes, size = shape[:2], math.prod(shape[2:])
+    order: Any = "F" if attribute_of(node, "storage_order", 0) else "C"
+    windows, counts = _windows(node, shape[2:])
+    named = np.arange(size).reshape(shape[2:], order=order).ravel()[windows]
+    plane = write.add("Reshape", node.input[0], write.integers(*planes, size))
+    largest = write.add("ArgMax", write.add("Gather", plane, write.constant(windows), axis=2), axis=2, keepdims=0)
+    row = write.add("Mul", largest, write.integers(windows.shape[1]))
+    at = write.add("Add", row, write.constant(np.arange(windows.shape[1])))
+    begins = np.arange(0, math.prod(planes) * size, size).reshape(*planes, 1)
+    places = write.add("Add", write.add("Gather", write.constant(named.ravel()), at), write.constant(begins))
     write.add("Reshape", places, write.integers(*planes, *counts), output=node.output[1])
 
 
-def _places_of_windows(node: Any, extents: tuple[int, ...]) -> list[Array]:
-    """Return, for each axis, the places of each window, one below the other; in place of padding the first again."""
+def _windows(node: Any, extents: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    """Return a pool's windows as columns of places, and how many there are along each axis.
+
+    The first place of a window stands in for each in the padding.
+    """
     import numpy as np
 
     kernel = attribute_of(node, "kernel_shape", [])
     pads, dilations = padding_of(node, extents, kernel), attribute_of(node, "dilations", [1] * len(kernel))
     strides, widths = strides_and_widths(node, kernel)
-    rows = []
-    for axis, (extent, width, stride) in enumerate(zip(extents, widths, strides, strict=True)):
-        begin, end = pads[axis], pads[axis + len(kernel)]
-        windows = np.arange(0, begin + extent + end - width + 1, stride) - begin
-        places = windows + np.arange(0, width, dilations[axis])[:, None]
-        inside = (places >= 0) & (places < extent)
-        rows.append(np.where(inside, places, np.take_along_axis(places, inside.argmax(0)[None], 0)))
-    return rows
-
-
-def _counted_through(rows: Sequence[Array], steps: Sequence[int]) -> Array:
-    """Return the places of each window in all axes as one number, which grows by these steps along the axes."""
-    import numpy as np
-
-    spread = sum(step * each for step, each in zip(steps, np.ix_(*(row.ravel() for row in rows)), strict=True))
-    axes = [*range(0, 2 * len(rows), 2), *range(1, 2 * len(rows), 2)]
-    whole = np.reshape(spread, [extent for row in rows for extent in row.shape]).transpose(axes)
-    return whole.reshape(math.prod(len(row) for row in rows), -1)
+    padded = np.pad(np.arange(math.prod(extents)).reshape(extents), np.reshape(pads, (2, -1)).T, constant_values=-1)
+    every = np.lib.stride_tricks.sliding_window_view(padded, widths)
+    every = every[tuple(slice(None, None, step) for step in (*strides, *dilations))]
+    columns = every.reshape(-1, math.prod(kernel)).T
+    first = np.take_along_axis(columns, (columns >= 0).argmax(0)[None], 0)
+    return np.where(columns < 0, first, columns), every.shape[: len(kernel)]
 
 
 def write_unpools(model: Any) -> str:
@@ -201,6 +189,33 @@ def write_unpools(model: Any) -> str:
 
     count = len(replace_nodes(model.graph, scattered, "MaxUnpool"))
     return f"wrote {count} MaxUnpool as ScatterElements" if count else ""
+
+
+def write_folds(model: Any) -> str:
+    """Add up the columns of a Col2Im by a transposed convolution, each of whose channels has a one at its own place."""
+    import numpy as np
+    from onnx import helper
+
+    view, write = NetworkView(model), NodeWriter(model, "fold")
+
+    def added(node: Any) -> list[Any] | None:
+        kind, shape = view.kind(node.input[0]), view.shape(node.input[0])
+        size, block = view.constant(node, 1), view.constant(node, 2)
+        if kind is None or shape is None or size is None or block is None:
+            return None
+        strides, widths = strides_and_widths(node, block.tolist())
+        pads = attribute_of(node, "pads", [0] * 2 * block.size)
+        steps, left = np.divmod(size + np.reshape(pads, (2, -1)).sum(0) - widths, strides)
+        places = int(block.prod())
+        columns = write.add("Reshape", node.input[0], write.integers(-1, places, *(steps + 1).tolist()))
+        ones = np.eye(places, dtype=helper.tensor_dtype_to_np_dtype(kind.elem_type)).reshape(places, 1, *block)
+        how = {"strides": strides, "dilations": attribute_of(node, "dilations", [1] * block.size), "pads": pads}
+        image = write.add("ConvTranspose", columns, write.constant(ones), output_padding=left.tolist(), **how)
+        write.add("Reshape", image, write.integers(shape[0], -1, *size.tolist()), output=node.output[0])
+        return write.take()
+
+    count = len(replace_nodes(model.graph, added, "Col2Im"))
+    return f"wrote {count} Col2Im as transposed convolutions" if count else ""
 
 
 def cut(write: NodeWriter, tensor: str, place: int, axis: int, opset: int, output: str = "") -> str:

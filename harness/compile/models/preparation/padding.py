@@ -24,10 +24,7 @@ def write_pads(model: Any) -> str:
     Raises ModelError for a window that is wider than the padded tensor.
     """
     view = NetworkView(model)
-    nodes = [node for node in model.graph.node if is_onnx(node, *WINDOWS)]
-    kinds = Counter(node.op_type for node in nodes if write_pads_of(node, view))
-    for node in nodes:
-        _require_room(node, view)
+    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and write_pads_of(node, view))
     text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"wrote the padding of {text} in numbers" if kinds else ""
 
@@ -36,10 +33,13 @@ def write_pads_of(node: Any, view: NetworkView) -> bool:
     """Return whether a node's padding was not in numbers, and is now."""
     mode, wanted = attribute_of(node, "auto_pad", "NOTSET"), attribute_of(node, "output_shape", [])
     rounds_up = node.op_type == "LpPool" and attribute_of(node, "ceil_mode", 0)
-    if mode == "NOTSET" and not wanted and not rounds_up:
-        return False
-    shape, kernel = view.shape(node.input[0]), _kernel_of(node, view)
+    shape, weight = view.shape(node.input[0]), view.shape(operand(node, 1))
+    kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
     if shape is None or len(kernel) != len(shape) - 2:
+        return False
+    if node.op_type != "ConvTranspose" and mode in ("NOTSET", "VALID"):
+        _require_room(node, shape[2:], kernel)
+    if mode == "NOTSET" and not wanted and not rounds_up:
         return False
     pads = [0] * 2 * len(kernel)
     if mode == "NOTSET" and not wanted:
@@ -58,22 +58,13 @@ def write_pads_of(node: Any, view: NetworkView) -> bool:
     return True
 
 
-def _kernel_of(node: Any, view: NetworkView) -> list[int]:
-    weight = view.shape(operand(node, 1))
-    kernel: list[int] = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
-    return kernel
-
-
-def _require_room(node: Any, view: NetworkView) -> None:
+def _require_room(node: Any, extents: tuple[int, ...], kernel: list[int]) -> None:
     """Raise ModelError unless a window fits into the tensor and its padding."""
-    shape, kernel = view.shape(node.input[0]) or (), _kernel_of(node, view)
-    by_itself = attribute_of(node, "auto_pad", "NOTSET") != "NOTSET" or node.op_type == "ConvTranspose"
-    if by_itself or 0 in shape or len(kernel) != len(shape) - 2:
-        return
-    pads, (_, widths) = padding_of(node, shape[2:], kernel), strides_and_widths(node, kernel)
-    wide = [sum(each) for each in zip(pads[: len(kernel)], shape[2:], pads[len(kernel) :], strict=True)]
-    if any(width > extent for width, extent in zip(widths, wide, strict=True)):
-        text = f"{node.op_type} {node_name(node)!r} has windows of {widths}, and with padding its input has {wide}"
+    widths, room = strides_and_widths(node, kernel)[1], [*extents]
+    for place, pad in enumerate(padding_of(node, extents, kernel)):
+        room[place % len(kernel)] += pad
+    if 0 not in extents and any(width > extent for width, extent in zip(widths, room, strict=True)):
+        text = f"{node.op_type} {node_name(node)!r} has windows of {widths}, and with padding its input has {room}"
         raise ModelError(text, hint="give the network larger inputs, with `--shape NAME=SIZES`, or export it with them")
 
 
