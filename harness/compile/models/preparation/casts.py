@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, replacing
 
 FLOATS = (1, 10, 11)
 """ONNX's numbers of float32, float16 and float64."""
@@ -25,23 +25,18 @@ format is, so that the next convolution has halves on one side alone. Of Clip th
 `FoldBatchnormToConv2D`, of the path clml, raises at a variance of halves, to which it adds a float32 epsilon."""
 
 
-def write_casts(model: Any) -> str:
+@replacing("cast", lambda count: f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64", "Cast")
+def write_casts(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Cast floats to int64, and that to int32 or uint32."""
     from onnx import TensorProto
 
-    view, write = NetworkView(model), NodeWriter(model, "cast")
-
-    def casts(node: Any) -> list[Any] | None:
-        wanted = attribute_of(node, "to", 0)
-        kind = view.kind(node.input[0]) if wanted in (TensorProto.INT32, TensorProto.UINT32) else None
-        if kind is None or kind.elem_type not in FLOATS:
-            return None
-        whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
-        write.add("Cast", whole, to=wanted, output=node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, casts, "Cast"))
-    return f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64" if count else ""
+    wanted = attribute_of(node, "to", 0)
+    kind = view.kind(node.input[0]) if wanted in (TensorProto.INT32, TensorProto.UINT32) else None
+    if kind is None or kind.elem_type not in FLOATS:
+        return False
+    whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
+    write.add("Cast", whole, to=wanted, output=node.output[0])
+    return True
 
 
 def look_before_casts(model: Any) -> str:
@@ -63,19 +58,15 @@ def look_before_casts(model: Any) -> str:
     return f"took {counted(count, 'test')} for infinities or NaN before a cast to float64" if count else ""
 
 
-def write_exponents_as_floats(model: Any) -> str:
+@replacing("exponent", lambda count: f"wrote the exponents of {count} Pow in the number format of their bases", "Pow")
+def write_exponents_as_floats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Give exponents the number format of the floats that are raised to them."""
-    view, write = NetworkView(model), NodeWriter(model, "exponent")
-
-    def cast(node: Any) -> list[Any] | None:
-        base, exponent = (getattr(view.kind(name), "elem_type", 0) for name in node.input)
-        if exponent in (0, base) or base not in FLOATS:
-            return None
-        node.input[1] = write.add("Cast", node.input[1], to=base)
-        return [*write.take(), node]
-
-    count = len(replace_nodes(model.graph, cast, "Pow"))
-    return f"wrote the exponents of {count} Pow in the number format of their bases" if count else ""
+    base, exponent = (getattr(view.kind(name), "elem_type", 0) for name in node.input)
+    if exponent in (0, base) or base not in FLOATS:
+        return False
+    node.input[1] = write.add("Cast", node.input[1], to=base)
+    write.nodes.append(node)
+    return True
 
 
 def compute_in_single(model: Any, kinds: Sequence[str] = IN_SINGLE) -> str:

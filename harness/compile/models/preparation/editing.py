@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
-from harness.compile.models.outline import all_nodes, copy_of, inner_graphs, node_name
+from harness.compile.models.outline import NetworkView, all_nodes, copy_of, inner_graphs, node_name
 
 if TYPE_CHECKING:
     from harness.compile.models.spec import Array
@@ -108,6 +108,31 @@ def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None]
         del graph.node[:]
         graph.node.extend(nodes)
     return gone
+
+
+def replacing(
+    stem: str, text: Callable[[int], str], *operators: str
+) -> Callable[[Callable[[Any, NetworkView, NodeWriter], bool]], Callable[[Any], str]]:
+    """Make a step of the preparation of a function that writes others in the place of one of these operators.
+
+    It gets the operator, the network and a writer of names with this stem, and returns whether it wrote others. The
+    text says what became of how many.
+    """
+
+    def step_of(write_others: Callable[[Any, NetworkView, NodeWriter], bool]) -> Callable[[Any], str]:
+        @wraps(write_others)
+        def step(model: Any) -> str:
+            view, write = NetworkView(model), NodeWriter(model, stem)
+
+            def others(node: Any) -> list[Any] | None:
+                return write.take() if write_others(node, view, write) else None
+
+            count = len(replace_nodes(model.graph, others, *operators))
+            return text(count) if count else ""
+
+        return step
+
+    return step_of
 
 
 def rename(node: Any, new_name: Mapping[str, str]) -> None:

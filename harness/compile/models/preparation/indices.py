@@ -12,9 +12,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, attribute_of, copy_of, operand
+from harness.compile.models.outline import NetworkView, attribute_of, copy_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import padding_of, strides_and_widths
 
@@ -25,75 +25,60 @@ AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
 
 
-def write_gathers(model: Any) -> str:
+@replacing("gather", lambda count: f"wrote {counted(count, 'Gather', 'Gather')} as slices", "Gather")
+def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Write each Gather of one place, or of places that follow each other, as a slice."""
-    view, write, opset = NetworkView(model), NodeWriter(model, "gather"), opset_of(model)
-
-    def slice_of(node: Any) -> list[Any] | None:
-        places = view.constant(node, 1)
-        if places is None or places.ndim > 1 or not places.size:
-            return None
-        axis, shape = attribute_of(node, "axis", 0), view.shape(node.input[0])
-        if shape == () or 0 in (shape or ()):
-            return None
-        if shape is not None:
-            axis %= len(shape)
-            places = places % shape[axis]
-        first, *others = (int(place) for place in places.ravel())
-        if min(first, axis) < 0 or others != [*range(first + 1, first + 1 + len(others))]:
-            return None
-        if places.ndim:
-            write.slice(node.input[0], first, first + places.size, axis, node.output[0])
-        else:
-            cut(write, node.input[0], first, axis, opset, node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, slice_of, "Gather"))
-    return f"wrote {counted(count, 'Gather', 'Gather')} as slices" if count else ""
+    places = view.constant(node, 1)
+    if places is None or places.ndim > 1 or not places.size:
+        return False
+    axis, shape = attribute_of(node, "axis", 0), view.shape(node.input[0])
+    if shape == () or 0 in (shape or ()):
+        return False
+    if shape is not None:
+        axis %= len(shape)
+        places = places % shape[axis]
+    first, *others = (int(place) for place in places.ravel())
+    if min(first, axis) < 0 or others != [*range(first + 1, first + 1 + len(others))]:
+        return False
+    if places.ndim:
+        write.slice(node.input[0], first, first + places.size, axis, node.output[0])
+    else:
+        cut(write, node.input[0], first, axis, opset_of(view.model), node.output[0])
+    return True
 
 
-def write_one_hots(model: Any) -> str:
+@replacing("one_hot", lambda count: f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons", "OneHot")
+def write_one_hots(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Compare indices with all places along the new axis, where the depth is a constant."""
     import numpy as np
     from onnx import TensorProto
 
-    view, write = NetworkView(model), NodeWriter(model, "one_hot")
-
-    def comparison(node: Any) -> list[Any] | None:
-        depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
-        if depth is None or values is None or shape is None:
-            return None
-        count, axis = int(depth.item()), attribute_of(node, "axis", -1) % (len(shape) + 1)
-        if 8 * count > LARGEST_GROWTH_BYTES:
-            return None
-        # |index - place + depth / 2| is depth / 2 at the place, from either end. This reads the index once, as a float:
-        # TVM's simplifier takes minutes for a comparison of an integer with what is fused with it.
-        middles = (np.arange(count) - count / 2).astype(np.float32).reshape([-1, *[1] * (len(shape) - axis)])
-        indices = write.add("Cast", write.add("Cast", node.input[0], to=TensorProto.INT64), to=TensorProto.FLOAT)
-        indices = write.add("Reshape", indices, write.integers(*shape[:axis], 1, *shape[axis:]))
-        distances = write.add("Abs", write.add("Sub", indices, write.constant(middles)))
-        chosen = write.add("Equal", distances, write.constant(np.array(count / 2, np.float32)))
-        off, on = (write.constant(value) for value in values)
-        write.add("Where", chosen, on, off, output=node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, comparison, "OneHot"))
-    return f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons" if count else ""
+    depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
+    if depth is None or values is None or shape is None:
+        return False
+    count, axis = int(depth.item()), attribute_of(node, "axis", -1) % (len(shape) + 1)
+    if 8 * count > LARGEST_GROWTH_BYTES:
+        return False
+    # |index - place + depth / 2| is depth / 2 at the place, from either end. This reads the index once, as a float:
+    # TVM's simplifier takes minutes for a comparison of an integer with what is fused with it.
+    middles = (np.arange(count) - count / 2).astype(np.float32).reshape([-1, *[1] * (len(shape) - axis)])
+    indices = write.add("Cast", write.add("Cast", node.input[0], to=TensorProto.INT64), to=TensorProto.FLOAT)
+    indices = write.add("Reshape", indices, write.integers(*shape[:axis], 1, *shape[axis:]))
+    distances = write.add("Abs", write.add("Sub", indices, write.constant(middles)))
+    chosen = write.add("Equal", distances, write.constant(np.array(count / 2, np.float32)))
+    off, on = (write.constant(value) for value in values)
+    write.add("Where", chosen, on, off, output=node.output[0])
+    return True
 
 
-def write_reversals(model: Any) -> str:
+@replacing("reversed", lambda count: f"wrote {count} ReverseSequence by index", "ReverseSequence")
+def write_reversals(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Gather each sequence backwards up to its length."""
-    view, writer = NetworkView(model), NodeWriter(model, "reversed")
-
-    def gathered(node: Any) -> list[Any] | None:
-        lengths, shape = view.constant(node, 1), view.shape(node.input[0])
-        if lengths is None or shape is None or 8 * math.prod(shape[:2]) > LARGEST_GROWTH_BYTES:
-            return None
-        _write_reversal(node, [int(length) for length in lengths], shape, writer)
-        return writer.take()
-
-    count = len(replace_nodes(model.graph, gathered, "ReverseSequence"))
-    return f"wrote {count} ReverseSequence by index" if count else ""
+    lengths, shape = view.constant(node, 1), view.shape(node.input[0])
+    if lengths is None or shape is None or 8 * math.prod(shape[:2]) > LARGEST_GROWTH_BYTES:
+        return False
+    _write_reversal(node, [int(length) for length in lengths], shape, write)
+    return True
 
 
 def _write_reversal(node: Any, lengths: list[int], shape: tuple[int, ...], write: NodeWriter) -> None:
@@ -110,23 +95,19 @@ def _write_reversal(node: Any, lengths: list[int], shape: tuple[int, ...], write
     write.add("Concat", *backwards, axis=batch, output=output)
 
 
-def write_pool_places(model: Any) -> str:
+@replacing("pool_place", lambda count: f"wrote the places of {count} MaxPool by index, if they are read", "MaxPool")
+def write_pool_places(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Gather the windows of a MaxPool whose places are read, and look up where the largest number of each is."""
-    view, write = NetworkView(model), NodeWriter(model, "pool_place")
-
-    def gathered(node: Any) -> list[Any] | None:
-        if len(node.output) < 2:
-            return None
-        values, shape = copy_of(node), view.shape(node.input[0])
-        del values.output[1:]
-        if view.is_read(node.output[1]):
-            if shape is None or attribute_of(node, "auto_pad", "NOTSET") != "NOTSET":
-                return None
-            _write_places(node, shape, write)
-        return [values, *write.take()]
-
-    count = len(replace_nodes(model.graph, gathered, "MaxPool"))
-    return f"wrote the places of {count} MaxPool by index" if count else ""
+    if len(node.output) < 2:
+        return False
+    values, shape = copy_of(node), view.shape(node.input[0])
+    del values.output[1:]
+    if view.is_read(node.output[1]):
+        if shape is None or attribute_of(node, "auto_pad", "NOTSET") != "NOTSET":
+            return False
+        _write_places(node, shape, write)
+    write.nodes.append(values)
+    return True
 
 
 def _write_places(node: Any, shape: tuple[int, ...], write: NodeWriter) -> None:
@@ -164,58 +145,44 @@ def _windows(node: Any, extents: tuple[int, ...]) -> tuple[Array, tuple[int, ...
     return np.where(columns < 0, first, columns), every.shape[: len(kernel)]
 
 
-def write_unpools(model: Any) -> str:
+@replacing("unpool", lambda count: f"wrote {count} MaxUnpool as ScatterElements", "MaxUnpool")
+def write_unpools(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Scatter the numbers of a MaxUnpool to their places in a tensor of zeros."""
     import numpy as np
     from onnx import helper
 
-    view, write, opset = NetworkView(model), NodeWriter(model, "unpool"), opset_of(model)
-
-    def scattered(node: Any) -> list[Any] | None:
-        kind, shape, size = view.kind(node.input[0]), view.shape(node.input[0]), view.constant(node, 2)
-        if kind is None or opset < 11 or (size is None and (shape is None or operand(node, 2))):
-            return None
-        if size is None:
-            kernel = attribute_of(node, "kernel_shape", [])
-            pads = np.reshape(attribute_of(node, "pads", [0] * 2 * len(kernel)), (2, -1)).sum(0)
-            strides, _ = strides_and_widths(node, kernel)
-            size = np.array([*shape[:2], *(np.array(shape[2:]) - 1) * strides + kernel - pads])
-        zero = write.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(kind.elem_type)))
-        zeros = write.add("Expand", zero, write.integers(math.prod(size.tolist())))
-        numbers, places = (write.add("Reshape", name, write.integers(-1)) for name in node.input[:2])
-        whole = write.add("ScatterElements", zeros, places, numbers)
-        write.add("Reshape", whole, write.integers(*size.tolist()), output=node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, scattered, "MaxUnpool"))
-    return f"wrote {count} MaxUnpool as ScatterElements" if count else ""
+    kind, size = view.kind(node.input[0]), view.constant(node, 2)
+    shape = view.shape(node.output[0]) if size is None else tuple(size.tolist())
+    if kind is None or shape is None or opset_of(view.model) < 11:
+        return False
+    zero = write.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+    zeros = write.add("Expand", zero, write.integers(math.prod(shape)))
+    numbers, places = (write.add("Reshape", name, write.integers(-1)) for name in node.input[:2])
+    whole = write.add("ScatterElements", zeros, places, numbers)
+    write.add("Reshape", whole, write.integers(*shape), output=node.output[0])
+    return True
 
 
-def write_folds(model: Any) -> str:
+@replacing("fold", lambda count: f"wrote {count} Col2Im as transposed convolutions", "Col2Im")
+def write_folds(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Add up the columns of a Col2Im by a transposed convolution, each of whose channels has a one at its own place."""
     import numpy as np
     from onnx import helper
 
-    view, write = NetworkView(model), NodeWriter(model, "fold")
-
-    def added(node: Any) -> list[Any] | None:
-        kind, shape = view.kind(node.input[0]), view.shape(node.input[0])
-        size, block = view.constant(node, 1), view.constant(node, 2)
-        if kind is None or shape is None or size is None or block is None:
-            return None
-        strides, widths = strides_and_widths(node, block.tolist())
-        pads = attribute_of(node, "pads", [0] * 2 * block.size)
-        steps, left = np.divmod(size + np.reshape(pads, (2, -1)).sum(0) - widths, strides)
-        places = int(block.prod())
-        columns = write.add("Reshape", node.input[0], write.integers(-1, places, *(steps + 1).tolist()))
-        ones = np.eye(places, dtype=helper.tensor_dtype_to_np_dtype(kind.elem_type)).reshape(places, 1, *block)
-        how = {"strides": strides, "dilations": attribute_of(node, "dilations", [1] * block.size), "pads": pads}
-        image = write.add("ConvTranspose", columns, write.constant(ones), output_padding=left.tolist(), **how)
-        write.add("Reshape", image, write.integers(shape[0], -1, *size.tolist()), output=node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, added, "Col2Im"))
-    return f"wrote {count} Col2Im as transposed convolutions" if count else ""
+    kind, shape = view.kind(node.input[0]), view.shape(node.input[0])
+    size, block = view.constant(node, 1), view.constant(node, 2)
+    if kind is None or shape is None or size is None or block is None:
+        return False
+    strides, widths = strides_and_widths(node, block.tolist())
+    pads = attribute_of(node, "pads", [0] * 2 * block.size)
+    steps, left = np.divmod(size + np.reshape(pads, (2, -1)).sum(0) - widths, strides)
+    places = int(block.prod())
+    columns = write.add("Reshape", node.input[0], write.integers(-1, places, *(steps + 1).tolist()))
+    ones = np.eye(places, dtype=helper.tensor_dtype_to_np_dtype(kind.elem_type)).reshape(places, 1, *block)
+    how = {"strides": strides, "dilations": attribute_of(node, "dilations", [1] * block.size), "pads": pads}
+    image = write.add("ConvTranspose", columns, write.constant(ones), output_padding=left.tolist(), **how)
+    write.add("Reshape", image, write.integers(shape[0], -1, *size.tolist()), output=node.output[0])
+    return True
 
 
 def cut(write: NodeWriter, tensor: str, place: int, axis: int, opset: int, output: str = "") -> str:

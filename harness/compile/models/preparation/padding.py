@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.base.failures import ModelError
 from harness.compile.models.outline import NetworkView, attribute_of, node_name, operand
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
+from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replacing, set_attribute
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 
@@ -106,28 +106,23 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
     return [max(total, 0) for total in totals]
 
 
-def write_repeats(model: Any) -> str:
+@replacing("repeats", lambda count: f"wrote {count} Pad by index", "Pad")
+def write_repeats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Replace a Pad by Gather if it cuts and repeats, or repeats more than the tensor. onnxruntime misreads those."""
-    view, writer = NetworkView(model), NodeWriter(model, "repeats")
-
-    def gathered(node: Any) -> list[Any] | None:
-        mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)
-        axes = view.constant(node, 3) if operand(node, 3) else range(len(shape or ()))
-        if mode not in ("wrap", "reflect") or shape is None or pads is None or axes is None:
-            return None
-        ends = zip(axes, *pads.reshape(2, -1).tolist(), strict=True)
-        padded = [(axis, begin, end) for axis, begin, end in ends if begin or end]
-        if all(0 <= begin < shape[axis] > end >= 0 for axis, begin, end in padded):
-            return None
-        result = node.input[0]
-        for axis, begin, end in padded:
-            places = writer.integers(*_places(shape[axis], begin, end, mode))
-            output = node.output[0] if axis == padded[-1][0] else ""
-            result = writer.add("Gather", result, places, axis=axis, output=output)
-        return writer.take()
-
-    count = len(replace_nodes(model.graph, gathered, "Pad"))
-    return f"wrote {count} Pad by index" if count else ""
+    mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)
+    axes = view.constant(node, 3) if operand(node, 3) else range(len(shape or ()))
+    if mode not in ("wrap", "reflect") or shape is None or pads is None or axes is None:
+        return False
+    ends = zip(axes, *pads.reshape(2, -1).tolist(), strict=True)
+    padded = [(axis, begin, end) for axis, begin, end in ends if begin or end]
+    if all(0 <= begin < shape[axis] > end >= 0 for axis, begin, end in padded):
+        return False
+    result = node.input[0]
+    for axis, begin, end in padded:
+        places = write.integers(*_places(shape[axis], begin, end, mode))
+        output = node.output[0] if axis == padded[-1][0] else ""
+        result = write.add("Gather", result, places, axis=axis, output=output)
+    return True
 
 
 def _places(extent: int, begin: int, end: int, mode: str) -> list[int]:

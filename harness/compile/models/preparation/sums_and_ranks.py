@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.indices import along
 from harness.compile.models.preparation.opset import opset_of
 
@@ -24,61 +24,58 @@ MOST_PLACES = 4096
 """Most places along an axis that are compared with each other: the constant of more pairs would be too large."""
 
 
-def write_cumulative_sums(model: Any) -> str:
+@replacing(
+    "cumulative_sum",
+    lambda count: f"wrote {counted(count, 'running sum or product')} over a triangle",
+    "CumSum",
+    "CumProd",
+)
+def write_cumulative_sums(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Sum or multiply, for each place along a known axis, the numbers up to it."""
     import numpy as np
     from onnx import helper
 
-    view, write, opset = NetworkView(model), NodeWriter(model, "cumulative_sum"), opset_of(model)
-
-    def sums(node: Any) -> list[Any] | None:
-        numbers, kind, axes = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
-        shape = view.shape(numbers)
-        if kind is None or axes is None or not shape or shape[axis := int(axes.item()) % len(shape)] > MOST_PLACES:
-            return None
-        places = np.arange(shape[axis])
-        later, earlier = places[:, None], places
-        if attribute_of(node, "reverse", 0):
-            later, earlier = earlier, later
-        counts = earlier < later if attribute_of(node, "exclusive", 0) else earlier <= later
-        triangle = write.constant(counts.reshape(*counts.shape, *[1] * (len(shape) - axis - 1)))
-        product = node.op_type == "CumProd"
-        neutral = write.constant(np.array(product, helper.tensor_dtype_to_np_dtype(kind.elem_type)))
-        pairs = along(write, "Unsqueeze", numbers, axis, opset)
-        chosen = write.add("Where", triangle, pairs, neutral)
-        summed = along(write, "ReduceProd" if product else "ReduceSum", chosen, axis + 1, opset)
-        along(write, "Squeeze", summed, axis + 1, opset, node.output[0])
-        return write.take()
-
-    count = len(replace_nodes(model.graph, sums, "CumSum", "CumProd"))
-    return f"wrote {counted(count, 'running sum or product')} over a triangle" if count else ""
+    opset = opset_of(view.model)
+    numbers, kind, axes = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
+    shape = view.shape(numbers)
+    if kind is None or axes is None or not shape or shape[axis := int(axes.item()) % len(shape)] > MOST_PLACES:
+        return False
+    places = np.arange(shape[axis])
+    later, earlier = places[:, None], places
+    if attribute_of(node, "reverse", 0):
+        later, earlier = earlier, later
+    counts = earlier < later if attribute_of(node, "exclusive", 0) else earlier <= later
+    triangle = write.constant(counts.reshape(*counts.shape, *[1] * (len(shape) - axis - 1)))
+    product = node.op_type == "CumProd"
+    neutral = write.constant(np.array(product, helper.tensor_dtype_to_np_dtype(kind.elem_type)))
+    pairs = along(write, "Unsqueeze", numbers, axis, opset)
+    chosen = write.add("Where", triangle, pairs, neutral)
+    summed = along(write, "ReduceProd" if product else "ReduceSum", chosen, axis + 1, opset)
+    along(write, "Squeeze", summed, axis + 1, opset, node.output[0])
+    return True
 
 
-def write_top_k(model: Any) -> str:
+@replacing("top_k", lambda count: f"wrote {counted(count, 'TopK', 'TopK')} as ranks", "TopK")
+def write_top_k(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Count the rank of each number along a known axis, and take those of the first ranks in their order."""
-    view, write, opset = NetworkView(model), NodeWriter(model, "top_k"), opset_of(model)
-
-    def ranks(node: Any) -> list[Any] | None:
-        numbers, kind, count = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
-        shape = view.shape(numbers)
-        if kind is None or count is None or not shape or 0 in shape or not attribute_of(node, "sorted", 1):
-            return None
-        axis, k = attribute_of(node, "axis", -1) % len(shape), int(count.item())
-        pieces = -(-shape[axis] // MOST_PLACES)
-        if k * pieces > MOST_PLACES:
-            return None
-        outputs = node.output[0], node.output[1] if len(node.output) > 1 else ""
-        larger = "Greater" if attribute_of(node, "largest", 1) else "Less"
-        ranking = _Ranking(write, opset, kind.elem_type, axis, len(shape) - axis - 1, larger)
-        if pieces == 1:
-            ranking.write_first(numbers, range(shape[axis]), k, outputs)
-        else:
-            ends = [shape[axis] * piece // pieces for piece in range(pieces + 1)]
-            ranking.write_first_of_each(numbers, ends, k, outputs)
-        return write.take()
-
-    count = len(replace_nodes(model.graph, ranks, "TopK"))
-    return f"wrote {counted(count, 'TopK', 'TopK')} as ranks" if count else ""
+    opset = opset_of(view.model)
+    numbers, kind, count = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
+    shape = view.shape(numbers)
+    if kind is None or count is None or not shape or 0 in shape or not attribute_of(node, "sorted", 1):
+        return False
+    axis, k = attribute_of(node, "axis", -1) % len(shape), int(count.item())
+    pieces = -(-shape[axis] // MOST_PLACES)
+    if k * pieces > MOST_PLACES:
+        return False
+    outputs = node.output[0], node.output[1] if len(node.output) > 1 else ""
+    larger = "Greater" if attribute_of(node, "largest", 1) else "Less"
+    ranking = _Ranking(write, opset, kind.elem_type, axis, len(shape) - axis - 1, larger)
+    if pieces == 1:
+        ranking.write_first(numbers, range(shape[axis]), k, outputs)
+    else:
+        ends = [shape[axis] * piece // pieces for piece in range(pieces + 1)]
+        ranking.write_first_of_each(numbers, ends, k, outputs)
+    return True
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the maxima of a MaxPool are, and what a MaxUnpool makes of it, is as onnxruntime has it."""
+"""Places of maxima, and what MaxUnpool and Col2Im put back in place, are those of onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
 from harness.base.failures import ModelError
-from harness.compile.models.preparation.indices import write_pool_places, write_unpools
+from harness.compile.models.preparation.indices import write_folds, write_pool_places, write_unpools
 from harness.compile.models.preparation.padding import write_pads
 
 HALVING: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -43,7 +43,7 @@ def test_places_are_those_of_the_first_maximum_of_each_window(model: Any, steps:
     plain, said = changed(padded, write_pool_places)
     if "auto_pad" in str(padded):
         return  # a pool that skips pixels before its first window
-    assert said == "wrote the places of 1 MaxPool by index"
+    assert said == "wrote the places of 1 MaxPool by index, if they are read"
     for mine, theirs in zip(answers(plain, {"x": x}), answers(model, {"x": x}), strict=True):
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
@@ -103,3 +103,19 @@ def test_a_window_wider_than_its_input_is_the_models_error(operator: str, weight
 def test_a_last_window_that_is_not_whole_is_none_wider_than_its_input() -> None:
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
     assert changed(network([node], {"x": [1, 2, 2, 6]}), write_pads)[1] == ""
+
+
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 0, 2]])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 3]])
+@pytest.mark.parametrize("dilations", [[1, 1], [2, 1]])
+def test_columns_add_up_to_the_image_that_onnxruntime_makes(
+    pads: list[int], strides: list[int], dilations: list[int]
+) -> None:
+    node = helper.make_node("Col2Im", ["x", "s", "b"], ["y"], pads=pads, strides=strides, dilations=dilations)
+    size, block = np.array([7, 8]), np.array([3, 2])
+    counts = (size + np.reshape(pads, (2, 2)).sum(0) - (block - 1) * dilations - 1) // strides + 1
+    x = values(2, 3 * 6, int(counts.prod()))
+    model = network([node], {"x": x.shape}, opset=18, s=size, b=block)
+    plain, said = changed(model, write_folds)
+    assert (said, "Col2Im" in kinds(plain)) == ("wrote 1 Col2Im as transposed convolutions", False)
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], atol=1e-5)
