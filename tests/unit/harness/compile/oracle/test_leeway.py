@@ -255,13 +255,22 @@ def _first_moved(answer: np.ndarray, step: int) -> np.ndarray:
     return moved.astype(np.uint8)
 
 
-def test_the_place_of_the_largest_of_two_equal_numbers_is_either_and_no_third() -> None:
+PLACE_IN_ROW = (helper.make_node("ArgMax", ["m"], ["y"], axis=1),)
+PLACE_IN_WINDOW = (
+    helper.make_node("Unsqueeze", ["m", "axes"], ["signal"]),
+    helper.make_node("MaxPool", ["signal"], ["largest", "places"], kernel_shape=[3]),
+    helper.make_node("Flatten", ["places"], ["y"]),
+)
+
+
+@pytest.mark.parametrize("place", [PLACE_IN_ROW, PLACE_IN_WINDOW])
+def test_the_place_of_the_largest_of_two_equal_numbers_is_either_and_no_third(place: tuple[Any, ...]) -> None:
     weights = np.array(CHANCE.standard_normal((64, 3)), np.float32)
     weights[:, 2] = weights[::-1, 0][np.argsort(np.argsort(np.zeros(64)))]
     weights[:, 2] = weights[:, 0]
     weights[:, 1] = weights[:, 0] - np.float32(1) * np.sign(X[0])
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("ArgMax", ["m"], ["y"], axis=1)]
-    model = network(nodes, {"w": weights}, TensorProto.INT64)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), *place]
+    model = network(nodes, {"w": weights, "axes": np.array([0])}, TensorProto.INT64)
     assert judged(model, np.array([[0]])).right
     tie = judged(model, np.array([[2]]))
     assert tie.right

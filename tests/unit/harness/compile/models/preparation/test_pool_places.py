@@ -76,7 +76,7 @@ def test_places_in_a_shape_that_is_open_stay() -> None:
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 1, 0]])
 def test_a_maximum_goes_back_to_its_place(opset: int, size: tuple[int, ...], pads: list[int]) -> None:
     pool = helper.make_node("MaxPool", ["x"], ["p", "i"], pads=pads, **HALVING)
-    named, weights = (["s"], {"s": np.array(size)}) if size else ([], {})
+    named, weights = ["s"] * bool(size), dict[str, Any](s=np.array(size)) if size else {}
     unpool = helper.make_node("MaxUnpool", ["p", "i", *named], ["y"], pads=pads, **HALVING)
     x = values(1, 2, *(size[2:] or (6, 8)))
     model = network([pool, unpool], {"x": x.shape}, opset=opset, **weights)
