@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import small_transformers
+from benchmarks import small_images, small_networks, small_others, small_sounds, small_transformers
 
 PIXELS = 96
 BATCH = 4
@@ -43,7 +43,10 @@ shufflenet_v2_x0_5 squeezenet1_0 mnasnet0_5 googlenet segmentation.lraspp_mobile
 segmentation.deeplabv3_mobilenet_v3_large:97 segmentation.fcn_resnet50:64 video.r3d_18:32 optical_flow.raft_small:128
 alexnet regnet_y_400mf
 """
-PACKAGES = {"timm": TIMM, "torchvision": TORCHVISION, "transformers": small_transformers.NAMES}
+SMALL = {**small_images.PACKAGES, **small_sounds.PACKAGES, **small_others.PACKAGES}
+PACKAGES = {"timm": TIMM, "torchvision": TORCHVISION, "transformers": small_transformers.NAMES} | {
+    package: " ".join(table) for package, table in SMALL.items()
+}
 
 
 class Network(NamedTuple):
@@ -58,7 +61,8 @@ class Network(NamedTuple):
     @property
     def name(self) -> str:
         """Its name in the suite."""
-        return self.builder.rpartition(".")[2].lower()
+        prefix = f"{self.package}_" if self.package in SMALL else ""
+        return prefix + self.builder.rpartition(".")[2].lower()
 
 
 def networks(packages: Collection[str] = ()) -> Iterator[Network]:
@@ -73,16 +77,27 @@ def build(network: Network) -> tuple[Any, tuple[Any, ...]]:
     """Build a network and its inputs."""
     import torch
 
+    if network.package in SMALL:
+        return small_networks.build(SMALL[network.package][network.builder])
     if network.package == "transformers":
         return small_transformers.build(network.builder)
     image = torch.randn(1, 3, network.pixels, network.pixels)
-    if network.package == "timm":
-        import timm
+    return (of_timm if network.package == "timm" else of_torchvision)(network, image)
 
-        try:
-            return timm.create_model(network.builder, pretrained=False, img_size=network.pixels), (image,)
-        except TypeError:  # a network of any size
-            return timm.create_model(network.builder, pretrained=False), (image,)
+
+def of_timm(network: Network, image: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Build a network of timm, of the image's size if its layers depend on it."""
+    import timm
+
+    try:
+        return timm.create_model(network.builder, pretrained=False, img_size=network.pixels), (image,)
+    except TypeError:  # a network of any size
+        return timm.create_model(network.builder, pretrained=False), (image,)
+
+
+def of_torchvision(network: Network, image: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Build a network of torchvision."""
+    import torch
     import torchvision
 
     folder, _, name = network.builder.rpartition(".")
@@ -114,13 +129,21 @@ def move_norms(model: Any, inputs: tuple[Any, ...]) -> Any:
             if parameter.ndim == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
         model.eval()
-        for module in model.modules():
-            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-                module.reset_running_stats()
-                module.train().momentum = None  # all inputs count alike
-        for _ in range(2):
-            model(*(torch.randn(BATCH, *each.shape[1:]) for each in inputs))
+        norms = [module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+        for module in norms:
+            module.reset_running_stats()
+            module.train().momentum = None  # all inputs count alike
+        for _ in range(2 if norms else 0):
+            model(*map(batch_like, inputs))
     return model.eval()
+
+
+def batch_like(tensor: Any) -> Any:
+    """Return a batch of other numbers; of whole numbers the same ones."""
+    import torch
+
+    batch = tensor.repeat(BATCH, *[1] * (tensor.ndim - 1))
+    return torch.randn_like(batch) if tensor.is_floating_point() else batch
 
 
 def export(network: Network, file: Path) -> str:

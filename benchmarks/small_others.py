@@ -1,0 +1,534 @@
+"""Small networks of diffusion, series, tables, recommendation and sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.small_networks import Network, make, net
+
+SMALL = "1,3,32,32"
+D = "diffusers:"
+LEVELS: dict[str, Any] = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 4}
+DOWN, UP = "DownEncoderBlock2D", "UpDecoderBlock2D"
+CROSS: dict[str, Any] = {"cross_attention_dim": 16, "attention_head_dim": 4}
+TIME, TEXT = "timestep=1<1000", "encoder_hidden_states=1,6,16"
+DIFFUSERS = {
+    "unet2d": net(
+        f"sample=1,3,16,16 {TIME}",
+        f"{D}UNet2DModel",
+        16,
+        **LEVELS,
+        attention_head_dim=8,
+        down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "UpBlock2D"),
+    ),
+    "unet2d_skip": net(
+        f"sample=1,3,16,16 {TIME}",
+        f"{D}UNet2DModel",
+        16,
+        **LEVELS,
+        attention_head_dim=8,
+        time_embedding_type="fourier",
+        down_block_types=("SkipDownBlock2D", "AttnSkipDownBlock2D"),
+        up_block_types=("AttnSkipUpBlock2D", "SkipUpBlock2D"),
+    ),
+    "unet2d_resnet": net(
+        f"sample=1,3,16,16 {TIME}",
+        f"{D}UNet2DModel",
+        16,
+        **LEVELS,
+        attention_head_dim=8,
+        downsample_type="resnet",
+        upsample_type="resnet",
+        resnet_time_scale_shift="scale_shift",
+        down_block_types=("ResnetDownsampleBlock2D", "AttnDownBlock2D"),
+        up_block_types=("AttnUpBlock2D", "ResnetUpsampleBlock2D"),
+    ),
+    "unet1d": net(
+        f"sample=1,2,32 {TIME}",
+        f"{D}UNet1DModel",
+        32,
+        block_out_channels=(8, 16, 16),
+        extra_in_channels=16,
+        down_block_types=("DownBlock1DNoSkip", "DownBlock1D", "AttnDownBlock1D"),
+        up_block_types=("AttnUpBlock1D", "UpBlock1D", "UpBlock1DNoSkip"),
+    ),
+    "unet1d_value": net(
+        f"sample=1,14,16 {TIME}",
+        f"{D}UNet1DModel",
+        16,
+        in_channels=14,
+        out_channels=14,
+        block_out_channels=(8, 16),
+        extra_in_channels=0,
+        time_embedding_type="positional",
+        use_timestep_embedding=True,
+        act_fn="mish",
+        down_block_types=("DownResnetBlock1D", "DownResnetBlock1D"),
+        up_block_types=("UpResnetBlock1D",),
+        mid_block_type="MidResTemporalBlock1D",
+        out_block_type="OutConv1DBlock",
+        norm_num_groups=4,
+    ),
+    "unet2d_condition": net(
+        f"sample=1,4,16,16 {TIME} {TEXT}",
+        f"{D}UNet2DConditionModel",
+        16,
+        **LEVELS,
+        **CROSS,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+    ),
+    "unet3d_condition": net(
+        f"sample=1,4,4,8,8 {TIME} {TEXT}",
+        f"{D}UNet3DConditionModel",
+        8,
+        **LEVELS,
+        **CROSS,
+        down_block_types=("CrossAttnDownBlock3D", "DownBlock3D"),
+        up_block_types=("UpBlock3D", "CrossAttnUpBlock3D"),
+    ),
+    "unet_spatio_temporal": net(
+        f"sample=1,4,8,8,8 {TIME} {TEXT} added_time_ids=1,3",
+        f"{D}UNetSpatioTemporalConditionModel",
+        8,
+        block_out_channels=(32, 64),
+        layers_per_block=1,
+        cross_attention_dim=16,
+        num_attention_heads=4,
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=24,
+        down_block_types=("CrossAttnDownBlockSpatioTemporal", "DownBlockSpatioTemporal"),
+        up_block_types=("UpBlockSpatioTemporal", "CrossAttnUpBlockSpatioTemporal"),
+    ),
+    "controlnet": net(
+        f"sample=1,4,16,16 {TIME} {TEXT} controlnet_cond=1,3,32,32",
+        f"{D}ControlNetModel",
+        **LEVELS,
+        **CROSS,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        conditioning_embedding_out_channels=(8, 16),
+    ),
+    "vae": net(SMALL, f"{D}AutoencoderKL", down_block_types=(DOWN,) * 2, up_block_types=(UP,) * 2, **LEVELS),
+    "vae_asymmetric": net(
+        SMALL,
+        f"{D}AsymmetricAutoencoderKL",
+        down_block_types=(DOWN,) * 2,
+        up_block_types=(UP,) * 2,
+        down_block_out_channels=(16, 32),
+        up_block_out_channels=(16, 32),
+        norm_num_groups=4,
+    ),
+    "vae_tiny": net(
+        SMALL,
+        f"{D}AutoencoderTiny",
+        encoder_block_out_channels=(16, 16),
+        decoder_block_out_channels=(16, 16),
+        num_encoder_blocks=(1, 1),
+        num_decoder_blocks=(1, 1),
+    ),
+    "vae_temporal": net(
+        "4,4,8,8",
+        f"{D}AutoencoderKLTemporalDecoder",
+        down_block_types=(DOWN,) * 2,
+        block_out_channels=(32, 32),
+        layers_per_block=1,
+        method="decode",
+    ),
+    "vae_oobleck": net("1,2,256", f"{D}AutoencoderOobleck", 8, [2, 4], [1, 2], 8, 4),
+    "vae_dc": net(
+        SMALL,
+        f"{D}AutoencoderDC",
+        latent_channels=4,
+        attention_head_dim=8,
+        encoder_block_types=("ResBlock", "EfficientViTBlock"),
+        decoder_block_types=("ResBlock", "EfficientViTBlock"),
+        encoder_block_out_channels=(8, 16),
+        decoder_block_out_channels=(8, 16),
+        encoder_layers_per_block=(1, 1),
+        decoder_layers_per_block=(1, 1),
+        encoder_qkv_multiscales=((), (5,)),
+        decoder_qkv_multiscales=((), (5,)),
+        upsample_block_type="interpolate",
+        downsample_block_type="stride_conv",
+        decoder_norm_types="rms_norm",
+        decoder_act_fns="silu",
+    ),
+    "vae_cogvideox": net(
+        "1,3,1,16,16",
+        f"{D}AutoencoderKLCogVideoX",
+        down_block_types=("CogVideoXDownBlock3D",) * 2,
+        up_block_types=("CogVideoXUpBlock3D",) * 2,
+        block_out_channels=(8, 8),
+        latent_channels=4,
+        layers_per_block=1,
+        norm_num_groups=2,
+        temporal_compression_ratio=2,
+    ),
+    "vae_wan": net(
+        "1,3,5,16,16",
+        f"{D}AutoencoderKLWan",
+        base_dim=4,
+        z_dim=4,
+        dim_mult=[1, 2],
+        num_res_blocks=1,
+        temperal_downsample=[True],
+        latents_mean=[0.0] * 4,
+        latents_std=[1.0] * 4,
+    ),
+    "vq": net(
+        SMALL, f"{D}VQModel", down_block_types=(DOWN,) * 2, up_block_types=(UP,) * 2, **LEVELS, num_vq_embeddings=16
+    ),
+    "dit": net(
+        f"hidden_states=1,4,8,8 {TIME} class_labels=1<10",
+        f"{D}DiTTransformer2DModel",
+        4,
+        8,
+        num_layers=2,
+        sample_size=8,
+        num_embeds_ada_norm=1000,
+        norm_num_groups=4,
+    ),
+    "pixart": net(
+        f"hidden_states=1,4,8,8 {TEXT} {TIME}",
+        f"{D}PixArtTransformer2DModel",
+        4,
+        8,
+        8,
+        2,
+        num_attention_heads=4,
+        cross_attention_dim=32,
+        sample_size=8,
+        caption_channels=16,
+        use_additional_conditions=False,
+    ),
+    "sd3": net(
+        f"hidden_states=1,4,8,8 {TEXT} pooled_projections=1,16 {TIME}",
+        f"{D}SD3Transformer2DModel",
+        8,
+        2,
+        4,
+        2,
+        8,
+        4,
+        16,
+        32,
+        16,
+        4,
+        8,
+        qk_norm="rms_norm",
+        dual_attention_layers=(0,),
+    ),
+    "flux": net(
+        f"hidden_states=1,16,4 {TEXT} pooled_projections=1,16 timestep=1* img_ids=16,3<4 txt_ids=6,3<4",
+        f"{D}FluxTransformer2DModel",
+        1,
+        4,
+        None,
+        1,
+        1,
+        8,
+        4,
+        16,
+        16,
+        axes_dims_rope=(2, 2, 4),
+    ),
+    "sana": net(
+        f"hidden_states=1,4,8,8 {TEXT} {TIME}",
+        f"{D}SanaTransformer2DModel",
+        4,
+        4,
+        4,
+        8,
+        2,
+        4,
+        8,
+        32,
+        16,
+        sample_size=8,
+        patch_size=1,
+    ),
+    "hunyuan_dit": net(
+        f"hidden_states=1,4,8,8 {TIME} {TEXT} text_embedding_mask=1,6<2 encoder_hidden_states_t5=1,5,16 "
+        "text_embedding_mask_t5=1,5<2",
+        f"{D}HunyuanDiT2DModel",
+        4,
+        8,
+        4,
+        patch_size=2,
+        sample_size=8,
+        hidden_size=32,
+        num_layers=2,
+        mlp_ratio=2.0,
+        cross_attention_dim=16,
+        cross_attention_dim_t5=16,
+        pooled_projection_dim=16,
+        text_len=6,
+        text_len_t5=5,
+        use_style_cond_and_image_meta_size=False,
+    ),
+    "stable_audio": net(
+        "hidden_states=1,4,16 timestep=1* encoder_hidden_states=1,6,16 global_hidden_states=1,1,32",
+        f"{D}StableAudioDiTModel",
+        16,
+        4,
+        2,
+        8,
+        4,
+        2,
+        4,
+        16,
+        global_states_input_dim=32,
+        cross_attention_input_dim=16,
+        time_proj_dim=16,
+    ),
+    "cogvideox": net(
+        f"hidden_states=1,2,4,8,8 {TEXT} {TIME}",
+        f"{D}CogVideoXTransformer3DModel",
+        4,
+        8,
+        4,
+        time_embed_dim=8,
+        text_embed_dim=16,
+        num_layers=1,
+        sample_width=8,
+        sample_height=8,
+        sample_frames=5,
+        max_text_seq_length=6,
+    ),
+    "wan": net(
+        f"hidden_states=1,4,2,8,8 {TIME} {TEXT}", f"{D}WanTransformer3DModel", (1, 2, 2), 2, 12, 4, 4, 16, 16, 32, 2
+    ),
+    "lumina2": net(
+        f"hidden_states=1,4,8,8 {TIME} {TEXT} encoder_attention_mask=1,6<2",
+        f"{D}Lumina2Transformer2DModel",
+        8,
+        2,
+        4,
+        None,
+        32,
+        2,
+        1,
+        4,
+        2,
+        16,
+        axes_dim_rope=(4, 2, 2),
+        axes_lens=(32, 8, 8),
+        cap_feat_dim=16,
+    ),
+    "aura_flow": net(
+        f"hidden_states=1,4,8,8 {TEXT} timestep=1*",
+        f"{D}AuraFlowTransformer2DModel",
+        8,
+        2,
+        4,
+        1,
+        1,
+        8,
+        4,
+        16,
+        32,
+        4,
+        16,
+    ),
+    "prior": net(
+        f"hidden_states=1,16 {TIME} proj_embedding=1,16 encoder_hidden_states=1,6,16",
+        f"{D}PriorTransformer",
+        4,
+        8,
+        2,
+        16,
+        6,
+    ),
+    "kandinsky3_unet": net(
+        f"sample=1,4,16,16 {TIME} {TEXT} encoder_attention_mask=1,6<2",
+        f"{D}Kandinsky3UNet",
+        4,
+        16,
+        4,
+        1,
+        1,
+        (16, 32),
+        16,
+        32,
+    ),
+    "t2i_adapter": net(SMALL, f"{D}T2IAdapter", 3, [8, 16, 16, 16], 1, 4, "full_adapter"),
+}
+
+H, L = 6, 24
+
+
+def series(channels: int, of: str, *arguments: Any, **options: Any) -> Network:
+    """Return a network of neuralforecast."""
+    return net(
+        f"1,{L},{channels}",
+        "benchmarks.small_networks:of_series",
+        make(f"neuralforecast.models:{of}", *arguments, **options),
+    )
+
+
+WIDE: dict[str, Any] = {"hidden_size": 16, "conv_hidden_size": 16, "n_head": 2}
+NEURALFORECAST = {
+    "nbeats": series(1, "NBEATS", H, L, mlp_units=[[32, 32]] * 3),
+    "nhits": series(1, "NHITS", H, L, mlp_units=[[32, 32]] * 3),
+    "nhits_cubic": series(
+        1, "NHITS", H, L, mlp_units=[[32, 32]] * 3, interpolation_mode="cubic", pooling_mode="AvgPool1d"
+    ),
+    "tft": series(1, "TFT", H, L, hidden_size=16, n_head=2),
+    "patchtst": series(
+        1,
+        "PatchTST",
+        H,
+        L,
+        encoder_layers=1,
+        n_heads=2,
+        hidden_size=16,
+        linear_hidden_size=32,
+        patch_len=8,
+        stride=4,
+    ),
+    "timesnet": series(
+        1, "TimesNet", H, L, hidden_size=8, conv_hidden_size=8, top_k=2, num_kernels=2, encoder_layers=1
+    ),
+    "autoformer": series(1, "Autoformer", H, L, **WIDE, encoder_layers=1, MovingAvg_window=5),
+    "informer": series(1, "Informer", H, L, **WIDE, encoder_layers=2),
+    "vanilla": series(1, "VanillaTransformer", H, L, **WIDE, encoder_layers=1),
+    "fedformer": series(
+        1,
+        "FEDformer",
+        H,
+        L,
+        **{**WIDE, "n_head": 8, "hidden_size": 32},
+        modes=4,
+        mode_select="low",
+        encoder_layers=1,
+        MovingAvg_window=5,
+    ),
+    "itransformer": series(3, "iTransformer", H, L, 3, hidden_size=16, n_heads=2, e_layers=1, d_ff=32),
+    "tide": series(1, "TiDE", H, L, hidden_size=32, decoder_output_dim=8, temporal_decoder_dim=16),
+    "tsmixer": series(3, "TSMixer", H, L, 3, ff_dim=16),
+    "dlinear": series(1, "DLinear", H, L, moving_avg_window=5),
+    "nlinear": series(1, "NLinear", H, L),
+    "bitcn": series(1, "BiTCN", H, L, hidden_size=8),
+    "tcn": series(1, "TCN", H, L, encoder_hidden_size=16, decoder_hidden_size=16),
+    "stemgnn": series(3, "StemGNN", H, L, 3, multi_layer=2),
+    "softs": series(3, "SOFTS", H, L, 3, hidden_size=16, d_core=8, e_layers=1, d_ff=16),
+    "timemixer": series(3, "TimeMixer", H, L, 3, d_model=8, d_ff=16, e_layers=1),
+    "timexer": series(3, "TimeXer", H, L, 3, patch_len=8, hidden_size=16, n_heads=2, e_layers=1, d_ff=16),
+    "kan": series(1, "KAN", H, L, hidden_size=16),
+    "rmok": series(3, "RMoK", H, L, 3),
+    "lstm": series(1, "LSTM", H, L, encoder_hidden_size=16, decoder_hidden_size=16),
+    "dilated_rnn": series(1, "DilatedRNN", H, L, encoder_hidden_size=8, decoder_hidden_size=8),
+    "deepnpts": series(1, "DeepNPTS", H, L, hidden_size=16),
+    "xlstm": series(1, "xLSTM", H, L, encoder_hidden_size=16, decoder_hidden_size=16),
+}
+
+B = "deepctr_torch.models:"
+COLUMNS = [make("deepctr_torch.inputs:SparseFeat", f"word{i}", 20, 8) for i in range(4)] + [
+    make("deepctr_torch.inputs:DenseFeat", "size", 2)
+]
+UNITS: dict[str, Any] = {"dnn_hidden_units": (32, 16)}
+DEEPCTR = {
+    **{
+        name.lower(): net("4,6<20", f"{B}{name}", COLUMNS, COLUMNS, **UNITS)
+        for name in ("DeepFM", "xDeepFM", "DCN", "DCNMix", "AutoInt", "NFM", "FiBiNET", "IFM", "DIFM", "ONN", "WDL")
+    },
+    "afm": net("4,6<20", f"{B}AFM", COLUMNS[:4], COLUMNS[:4]),
+    "ccpm": net("4,6<20", f"{B}CCPM", COLUMNS, COLUMNS, dnn_hidden_units=(16,)),
+    "pnn": net("4,6<20", f"{B}PNN", COLUMNS, (32, 16), use_outter=True),
+}
+TABLES = {
+    "tab": net(
+        "2,4<5 2,6",
+        "tab_transformer_pytorch:TabTransformer",
+        categories=(5, 5, 5, 5),
+        num_continuous=6,
+        dim=16,
+        dim_out=2,
+        depth=2,
+        heads=2,
+        dim_head=8,
+    ),
+    "ft": net(
+        "2,4<5 2,6",
+        "tab_transformer_pytorch:FTTransformer",
+        categories=(5, 5, 5, 5),
+        num_continuous=6,
+        dim=16,
+        dim_out=2,
+        depth=2,
+        heads=2,
+        dim_head=8,
+    ),
+}
+MAMBA = {
+    "mamba": net(
+        "1,16,16", "mambapy.mamba:Mamba", make("mambapy.mamba:MambaConfig", d_model=16, n_layers=2, pscan=True)
+    ),
+    "mamba_sequential": net(
+        "1,8,16", "mambapy.mamba:Mamba", make("mambapy.mamba:MambaConfig", d_model=16, n_layers=1, pscan=False)
+    ),
+}
+X = "x_transformers:"
+ATTENTION: dict[str, Any] = {"dim": 32, "depth": 2, "heads": 2, "attn_dim_head": 16}
+WORDS: dict[str, Any] = {"num_tokens": 50, "max_seq_len": 16}
+X_TRANSFORMERS = {
+    **{
+        name: net(
+            "1,12<50", f"{X}TransformerWrapper", **WORDS, attn_layers=make(f"{X}{layers}", **ATTENTION, **options)
+        )
+        for name, layers, options in (
+            ("rotary", "Decoder", {"rotary_pos_emb": True, "use_rmsnorm": True, "ff_swish": True, "ff_glu": True}),
+            ("alibi", "Decoder", {"alibi_pos_bias": True, "attn_qk_norm": True}),
+            ("t5_bias", "Encoder", {"rel_pos_bias": True, "sandwich_norm": True}),
+            (
+                "dynamic_bias",
+                "Encoder",
+                {"dynamic_pos_bias": True, "dynamic_pos_bias_log_distance": True, "ff_relu_squared": True},
+            ),
+            ("macaron", "Encoder", {"macaron": True, "use_scalenorm": True, "attn_talking_heads": True}),
+            ("sparse_topk", "Decoder", {"attn_sparse_topk": 4, "shift_tokens": 1, "gate_residual": True}),
+            ("one_kv_head", "Decoder", {"attn_one_kv_head": True, "residual_attn": True, "attn_num_mem_kv": 4}),
+            ("resi_dual", "Encoder", {"resi_dual": True, "attn_gate_values": True, "ff_post_act_ln": True}),
+        )
+    },
+    "continuous": net(
+        "1,12,8",
+        f"{X}ContinuousTransformerWrapper",
+        dim_in=8,
+        dim_out=4,
+        max_seq_len=16,
+        attn_layers=make(f"{X}Encoder", **ATTENTION),
+    ),
+    "vit": net(
+        "1,3,32,32",
+        f"{X}ViTransformerWrapper",
+        image_size=32,
+        patch_size=8,
+        num_classes=5,
+        attn_layers=make(f"{X}Encoder", **ATTENTION),
+    ),
+}
+NEURALOP = {
+    "fno": net("1,2,16,16", "neuralop.models:FNO", (4, 4), 2, 1, 8, n_layers=2),
+    "uno": net(
+        "1,2,16,16",
+        "neuralop.models:UNO",
+        2,
+        1,
+        8,
+        n_layers=3,
+        uno_out_channels=[8, 8, 8],
+        uno_n_modes=[[4, 4]] * 3,
+        uno_scalings=[[1, 1]] * 3,
+    ),
+}
+PACKAGES = {
+    "diffusers": DIFFUSERS,
+    "neuralforecast": NEURALFORECAST,
+    "deepctr_torch": DEEPCTR,
+    "tab_transformer_pytorch": TABLES,
+    "mambapy": MAMBA,
+    "x_transformers": X_TRANSFORMERS,
+    "neuralop": NEURALOP,
+}
