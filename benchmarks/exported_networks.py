@@ -6,7 +6,7 @@
 Needs a Python with torch, onnx, onnxscript and the packages, which adreno-bench does not install. Weights are
 random: nothing is downloaded. Normalizations are moved, or they would do nothing, and batch norms have the statistics
 of what reaches them, or the input would hardly matter. Every other network goes through torch's older exporter. A
-network that neither exports is named and left out.
+network that neither exports as a valid file is named and left out.
 """
 
 from __future__ import annotations
@@ -148,6 +148,7 @@ def batch_like(tensor: Any) -> Any:
 
 def export(network: Network, file: Path) -> str:
     """Export a network. Returns why that failed; empty if it did not."""
+    import onnx
     import torch
 
     torch.set_num_threads(1)
@@ -161,7 +162,8 @@ def export(network: Network, file: Path) -> str:
             options = {"external_data": False, "verbose": False} if dynamo else {}
             try:
                 torch.onnx.export(model, inputs, file, dynamo=dynamo, opset_version=18 if dynamo else 17, **options)
-            except Exception as error:  # whatever torch raises: the other exporter is next
+                onnx.checker.check_model(str(file), full_check=True)
+            except Exception as error:  # whatever they raise: the other exporter is next
                 reason = f"{type(error).__name__}: {str(error)[:200]}"
             else:
                 return ""

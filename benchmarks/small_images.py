@@ -246,7 +246,7 @@ KORNIA = {
 P = "segmentation_models_pytorch:"
 ENCODER: dict[str, Any] = {"encoder_weights": None, "encoder_name": "tu-test_efficientnet"}
 SEGMENTATION = {
-    "unet": net(IMAGE, f"{P}Unet", **ENCODER, decoder_channels=(32, 24, 16, 8, 8), decoder_attention_type="scse"),
+    "unet": net(IMAGE, f"{P}Unet", **ENCODER, decoder_channels=(32, 24, 16, 8, 8)),
     "unet_plus_plus": net(IMAGE, f"{P}UnetPlusPlus", **ENCODER, decoder_channels=(32, 24, 16, 8, 8)),
     "manet": net(IMAGE, f"{P}MAnet", **ENCODER, decoder_channels=(32, 24, 16, 8, 8), decoder_pab_channels=16),
     "linknet": net(IMAGE, f"{P}Linknet", **ENCODER),
@@ -341,11 +341,10 @@ SPANDREL = {
     "mosr": net(SMALL, f"{R}MoSR:MoSR", n_block=2, dim=16),
     "rcan": net(SMALL, f"{R}RCAN:RCAN", n_resgroups=1, n_resblocks=2, n_feats=16, reduction=4),
     "seemore": net(SMALL, f"{R}SeemoRe:SeemoRe", num_experts=3, num_layers=1, embedding_dim=16),
-    "cugan": net(IMAGE, f"{R}RealCUGAN:UpCunet2x"),
+    "cugan": net("1,3,24,24", f"{R}RealCUGAN:UpCunet2x"),
     "nafnet": net(SMALL, f"{R}NAFNet:NAFNet", width=8, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]),
     "dncnn": net(SMALL, f"{R}DnCNN:DnCNN", in_nc=3, out_nc=3, nc=16, nb=4),
     "drunet": net(SMALL, f"{R}DRUNet:DRUNet", in_nc=4, out_nc=3, nc=[8, 8, 16, 16], nb=1),
-    "scunet": net(IMAGE, f"{R}SCUNet:SCUNet", config=[1] * 7, dim=32, input_resolution=64),
     "kbnet": net(SMALL, f"{R}KBNet:KBNet_s", width=8, middle_blk_num=1, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]),
     "fftformer": net(SMALL, f"{R}FFTformer:FFTformer", dim=8, num_blocks=[1, 1, 1], num_refinement_blocks=1),
     "retinexformer": net(SMALL, f"{R}RetinexFormer:RetinexFormer", n_feat=8, stage=1),
@@ -370,7 +369,6 @@ SPANDREL = {
         window_size=4,
         stripe_size=[4, 4],
     ),
-    "hvi_cidnet": net(IMAGE, f"{R}HVICIDNet:HVICIDNet", channels=[8, 8, 16, 32]),
     "moesr": net("1,3,16,16", f"{R}MoESR:MoESR", dim=16, n_blocks=1, n_block=1, upsample_dim=16),
     "fdat": net(
         "1,3,16,16",
@@ -398,39 +396,24 @@ OPEN_CLIP = {
     "clip_resnet": net(
         "1,3,64,64 1,16<500", "open_clip:CLIP", 32, {**TOWER, "layers": [1, 1, 1, 1], "width": 16}, WORDS
     ),
-    "coca": net(
-        "1,3,64,64 1,15<500",
-        "open_clip:CoCa",
-        32,
-        {**WORDS, "attn_pooler_heads": 4},
-        {**WORDS, "embed_cls": True, "output_tokens": True},
-        {
-            **TOWER,
-            "patch_size": 16,
-            "head_width": 16,
-            "attentional_pool": True,
-            "attn_pooler_heads": 4,
-            "attn_pooler_queries": 16,
-            "output_tokens": True,
-        },
-    ),
 }
 
 Y = "ultralytics.nn.tasks:"
 
 
-def yolo(name: str, task: str = "Detection") -> Network:
-    """Return a network of ultralytics at an eighth of its full width."""
-    width: dict[str, Any] = {"scales": {"n": [0.33, 0.125, 1024]}, "width_multiple": 0.125}
-    described = make("builtins:dict", make(f"{Y}yaml_model_load", f"{name}.yaml"), **width)
+def yolo(name: str, task: str = "Detection", width: float = 0.125) -> Network:
+    """Return a network of ultralytics, at an eighth of its full width."""
+    sizes: dict[str, Any] = {"scales": {"n": [0.33, width, 1024]}, "width_multiple": width}
+    described = make("builtins:dict", make(f"{Y}yaml_model_load", f"{name}.yaml"), **sizes)
     return net("1,3,64,64*", f"{Y}{task}Model", described, verbose=False)
 
 
 YOLO = """
-yolov3-tiny yolov5n yolov6n yolov8n yolov8n-ghost yolov9t yolov10n yolo11n yolo12n yolo26n
+yolov3-tiny yolov5n yolov6n yolov8n yolov8n-ghost yolov9t yolov10n yolo11n yolo26n
 """
 ULTRALYTICS = {
     **{name: yolo(name) for name in YOLO.split()},
+    "yolo12n": yolo("yolo12n", width=0.25),
     "yolo11n-seg": yolo("yolo11n-seg", "Segmentation"),
     "yolo11n-pose": yolo("yolo11n-pose", "Pose"),
     "yolo11n-obb": yolo("yolo11n-obb", "OBB"),
@@ -474,12 +457,9 @@ VIT_PYTORCH = {
     "cait": net(IMAGE, f"{V}cait:CaiT", **VIT, cls_depth=1),
     "xcit": net(IMAGE, f"{V}xcit:XCiT", **VIT, cls_depth=1),
     "pit": net(IMAGE, f"{V}pit:PiT", **{**VIT, "depth": (1, 1), "patch_size": 8}),
-    "t2t": net(
-        IMAGE, f"{V}t2t:T2TViT", image_size=64, num_classes=10, dim=32, depth=1, heads=2, mlp_dim=64, dim_head=16
-    ),
     "vivit": net(
         "1,3,4,64,64",
-        f"{V}vivit:ViT",
+        f"{V}vivit:ViViT",
         **{k: v for k, v in CLIP3D.items() if k != "depth"},
         spatial_depth=1,
         temporal_depth=1,
@@ -518,10 +498,6 @@ VIT_PYTORCH = {
         s3_heads=2,
         s3_depth=1,
     ),
-    "crossformer": net(
-        "1,3,224,224", f"{V}crossformer:CrossFormer", dim=(8, 16, 16, 32), depth=(1, 1, 1, 1), num_classes=10
-    ),
-    "local_vit": net(IMAGE, f"{V}local_vit:LocalViT", **VIT),
     "max_vit": net("1,3,224,224", f"{V}max_vit:MaxViT", num_classes=10, dim=16, depth=(1, 1, 1, 1), dim_head=16),
     "mobile_vit": net(
         IMAGE,
@@ -532,17 +508,6 @@ VIT_PYTORCH = {
         10,
         depths=(1, 1, 1),
     ),
-    "nest": net(
-        IMAGE,
-        f"{V}nest:NesT",
-        image_size=64,
-        patch_size=4,
-        num_classes=10,
-        dim=16,
-        heads=2,
-        num_hierarchies=3,
-        block_repeats=(1, 1, 1),
-    ),
     "regionvit": net("1,3,224,224", f"{V}regionvit:RegionViT", dim=(8, 16, 16, 32), depth=(1, 1, 1, 1), num_classes=10),
     "scalable_vit": net(
         "1,3,256,256",
@@ -551,31 +516,10 @@ VIT_PYTORCH = {
         dim=16,
         heads=(1, 1, 2, 2),
         depth=(1, 1, 1, 1),
-        ssa_dim_key=(8,) * 4,
-        ssa_dim_value=(8,) * 4,
-        ssa_reduction_factor=(8, 4, 2, 1),
+        ssa_dim_key=8,
+        ssa_dim_value=8,
+        reduction_factor=(8, 4, 2, 1),
         window_size=(64, 32, None, None),
-    ),
-    "sep_vit": net(
-        "1,3,224,224",
-        f"{V}sep_vit:SepViT",
-        num_classes=10,
-        dim=16,
-        depth=(1, 1, 1, 1),
-        heads=(1, 1, 2, 2),
-        window_size=7,
-        dim_head=8,
-    ),
-    "twins": net(
-        "1,3,224,224",
-        f"{V}twins_svt:TwinsSVT",
-        num_classes=10,
-        s1_emb_dim=8,
-        s2_emb_dim=16,
-        s3_emb_dim=16,
-        s3_depth=1,
-        s4_emb_dim=32,
-        s4_depth=1,
     ),
 }
 
@@ -720,6 +664,7 @@ HEADS = {
         f"{N}UperNetForSemanticSegmentation",
         make(
             f"{N}UperNetConfig",
+            pool_scales=[1, 2],
             backbone_config=SWIN,
             hidden_size=32,
             auxiliary_in_channels=64,
@@ -790,11 +735,6 @@ HEADS = {
             use_simple_decoder=False,
         ),
     ),
-    "superpoint": net(
-        IMAGE,
-        "transformers.models.superpoint.modeling_superpoint:SuperPointEncoder",
-        make(f"{N}SuperPointConfig", encoder_hidden_sizes=[16, 16, 32, 32], decoder_hidden_size=32),
-    ),
     "videomae": net(
         "1,4,3,64,64",
         f"{N}VideoMAEForVideoClassification",
@@ -821,23 +761,6 @@ HEADS = {
             hidden_size=32,
             convstream_hidden_sizes=[8, 16, 16],
             fusion_hidden_sizes=[32, 16, 16, 8],
-        ),
-    ),
-    "owlv2": net(
-        "input_ids=2,8<500 pixel_values=1,3,64,64",
-        f"{N}Owlv2ForObjectDetection",
-        make(
-            f"{N}Owlv2Config",
-            text_config={
-                "vocab_size": 500,
-                "hidden_size": 32,
-                "intermediate_size": 64,
-                "num_hidden_layers": 1,
-                "num_attention_heads": 2,
-                "max_position_embeddings": 8,
-            },
-            vision_config={**TINY, "patch_size": 16},
-            projection_dim=16,
         ),
     ),
     "convnextv2": net(
@@ -870,11 +793,6 @@ HEADS = {
             key_dim=[8, 8, 8],
             num_labels=5,
         ),
-    ),
-    "cvt": net(
-        IMAGE,
-        f"{N}CvtForImageClassification",
-        make(f"{N}CvtConfig", embed_dim=[16, 32, 32], num_heads=[1, 2, 2], depth=[1, 1, 2], num_labels=5),
     ),
     "bit": net(
         IMAGE,
@@ -996,23 +914,6 @@ HEADS = {
             use_cache=False,
         ),
     ),
-    "qwen3_moe": net(
-        "1,8<50",
-        f"{N}Qwen3MoeModel",
-        make(
-            f"{N}Qwen3MoeConfig",
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=16,
-            moe_intermediate_size=32,
-            num_experts=4,
-            num_experts_per_tok=2,
-            use_cache=False,
-        ),
-    ),
     "time_series": net(
         "past_values=1,24 past_time_features=1,24,1 past_observed_mask=1,24* future_values=1,4 "
         "future_time_features=1,4,1",
@@ -1042,18 +943,6 @@ HEADS = {
             d_model=16,
             num_layers=2,
             prediction_length=8,
-        ),
-    ),
-    "bros": net(
-        "input_ids=1,8<50 bbox=1,8,4*",
-        f"{N}BrosModel",
-        make(
-            f"{N}BrosConfig",
-            vocab_size=50,
-            hidden_size=32,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=64,
         ),
     ),
     "layoutlmv3": net(
