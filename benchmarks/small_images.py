@@ -44,7 +44,6 @@ MONAI = {
         shortcut_type="A",
         bias_downsample=False,
     ),
-    "senet3d": net(VOLUME, f"{M}SENet", 3, 1, "se_resnet_bottleneck", [1, 1, 1, 1], 1, 4, inplanes=16, num_classes=3),
     "autoencoder3d": net(
         VOLUME, f"{M}AutoEncoder", 3, 1, 1, (4, 8, 16), (2, 2, 2), inter_channels=(16, 16), num_inter_units=1
     ),
@@ -130,7 +129,6 @@ MONAI = {
         method="reconstruct",
     ),
     "patch_discriminator": net(IMAGE, f"{M}PatchDiscriminator", 2, 8, 3),
-    "vnet3d": net(VOLUME, f"{M}VNet", 3, 1, 2, dropout_prob_down=0.0, dropout_prob_up=(0.0, 0.0)),
     "vit3d": net(VOLUME, f"{M}ViT", 1, 32, 8, 48, 64, 2, 4, classification=True),
     "vit_autoenc": net(VOLUME, f"{M}ViTAutoEnc", 1, 32, 16, 1, 8, 48, 64, 2, 4),
     "mednext3d": net(
@@ -305,7 +303,7 @@ SPANDREL = {
         squeeze_factor=4,
     ),
     "dat": net(
-        "1,3,16,16", f"{R}DAT:DAT", img_size=16, embed_dim=16, split_size=[2, 4], depth=[2], num_heads=[2], upscale=2
+        "1,3,16,16", f"{R}DAT:DAT", img_size=16, embed_dim=64, split_size=[2, 4], depth=[2], num_heads=[2], upscale=2
     ),
     "drct": net(
         SMALL,
@@ -319,11 +317,11 @@ SPANDREL = {
         upsampler="pixelshuffle",
         gc=8,
     ),
-    "rgt": net("1,3,16,16", f"{R}RGT:RGT", img_size=16, embed_dim=16, depth=[2], num_heads=[2], split_size=[4, 4]),
+    "rgt": net("1,3,16,16", f"{R}RGT:RGT", img_size=16, embed_dim=64, depth=[2], num_heads=[2], split_size=[4, 4]),
     "craft": net(
         "1,3,16,16",
         f"{R}CRAFT:CRAFT",
-        embed_dim=12,
+        embed_dim=48,
         depths=[1],
         num_heads=[2],
         window_size=8,

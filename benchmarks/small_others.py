@@ -210,25 +210,6 @@ DIFFUSERS = {
         sample_size=8,
         patch_size=1,
     ),
-    "hunyuan_dit": net(
-        f"hidden_states=1,4,8,8 {TIME} {TEXT} text_embedding_mask=1,6<2 encoder_hidden_states_t5=1,5,16 "
-        "text_embedding_mask_t5=1,5<2",
-        f"{D}HunyuanDiT2DModel",
-        4,
-        8,
-        4,
-        patch_size=2,
-        sample_size=8,
-        hidden_size=32,
-        num_layers=2,
-        mlp_ratio=2.0,
-        cross_attention_dim=16,
-        cross_attention_dim_t5=16,
-        pooled_projection_dim=16,
-        text_len=6,
-        text_len_t5=5,
-        use_style_cond_and_image_meta_size=False,
-    ),
     "stable_audio": net(
         "hidden_states=1,4,16 timestep=1* encoder_hidden_states=1,6,16 global_hidden_states=1,1,32",
         f"{D}StableAudioDiTModel",
@@ -285,18 +266,6 @@ DIFFUSERS = {
         16,
         6,
     ),
-    "kandinsky3_unet": net(
-        f"sample=1,4,16,16 {TIME} {TEXT} encoder_attention_mask=1,6<2",
-        f"{D}Kandinsky3UNet",
-        4,
-        16,
-        4,
-        1,
-        1,
-        (16, 32),
-        16,
-        32,
-    ),
     "t2i_adapter": net(SMALL, f"{D}T2IAdapter", 3, [8, 16, 16, 16], 1, 4, "full_adapter"),
 }
 
@@ -332,11 +301,7 @@ NEURALFORECAST = {
         patch_len=8,
         stride=4,
     ),
-    "timesnet": series(
-        1, "TimesNet", H, L, hidden_size=8, conv_hidden_size=8, top_k=2, num_kernels=2, encoder_layers=1
-    ),
     "autoformer": series(1, "Autoformer", H, L, **WIDE, encoder_layers=1, MovingAvg_window=5),
-    "informer": series(1, "Informer", H, L, **WIDE, encoder_layers=2),
     "vanilla": series(1, "VanillaTransformer", H, L, **WIDE, encoder_layers=1),
     "fedformer": series(
         1,
@@ -368,20 +333,6 @@ NEURALFORECAST = {
     "xlstm": series(1, "xLSTM", H, L, encoder_hidden_size=16, decoder_hidden_size=16),
 }
 
-B = "deepctr_torch.models:"
-COLUMNS = [make("deepctr_torch.inputs:SparseFeat", f"word{i}", 20, 8) for i in range(4)] + [
-    make("deepctr_torch.inputs:DenseFeat", "size", 2)
-]
-UNITS: dict[str, Any] = {"dnn_hidden_units": (32, 16)}
-DEEPCTR = {
-    **{
-        name.lower(): net("4,6<20", f"{B}{name}", COLUMNS, COLUMNS, **UNITS)
-        for name in ("DeepFM", "xDeepFM", "DCN", "DCNMix", "AutoInt", "NFM", "FiBiNET", "IFM", "DIFM", "ONN", "WDL")
-    },
-    "afm": net("4,6<20", f"{B}AFM", COLUMNS[:4], COLUMNS[:4]),
-    "ccpm": net("4,6<20", f"{B}CCPM", COLUMNS, COLUMNS, dnn_hidden_units=(16,)),
-    "pnn": net("4,6<20", f"{B}PNN", COLUMNS, (32, 16), use_outter=True),
-}
 TABLES = {
     "tab": net(
         "2,4<5 2,6",
@@ -471,7 +422,6 @@ NEURALOP = {
 PACKAGES = {
     "diffusers": DIFFUSERS,
     "neuralforecast": NEURALFORECAST,
-    "deepctr_torch": DEEPCTR,
     "tab_transformer_pytorch": TABLES,
     "mambapy": MAMBA,
     "x_transformers": X_TRANSFORMERS,

@@ -12,8 +12,6 @@ TORCHAUDIO = {
     "deepspeech": net("1,1,20,32", f"{A}DeepSpeech", 32, 32, 10),
     "emformer": net("1,20,32 1<17", f"{A}Emformer", 32, 4, 64, 2, 4, right_context_length=4, left_context_length=4),
     "conv_tasnet": net("1,1,800", f"{A}ConvTasNet", 2, 16, 32, 3, 16, 32, 3, 2),
-    "hdemucs": net("1,2,8192", f"{A}HDemucs", ["drums", "other"], channels=4, nfft=256, depth=4),
-    "wavernn": net("1,1,1000 1,1,16,14", f"{A}WaveRNN", (4, 5, 5), 16, 100, 2, 16, 16, 5, 16, 16, 16),
     "wav2vec2": net(
         "1,1600",
         f"{A}wav2vec2_model",
@@ -56,7 +54,7 @@ TORCHAUDIO = {
         0.0,
         10,
     ),
-    "squim": net("1,1600", f"{A}squim_objective_model", 16, 4, 16, 2, 16, 2, "lstm", 10),
+    "squim": net("1,1600", f"{A}squim_objective_model", 16, 4, 16, 2, 16, 2, "LSTM", 10),
     "spectrogram": net("1,800", f"{T}Spectrogram", 64),
     "mel_spectrogram": net("1,800", f"{T}MelSpectrogram", n_fft=64, n_mels=10),
     "mfcc": net("1,800", f"{T}MFCC", n_mfcc=8, melkwargs={"n_fft": 64, "n_mels": 10}),
@@ -112,9 +110,6 @@ SPEECHBRAIN = {
         rnn_neurons=16,
         projection_neurons=16,
     ),
-    "enhance_resnet": net(
-        "1,1600", f"{S}EnhanceResnet:EnhanceResnet", 64, 4, 2, channel_counts=[8, 8, 8], dense_nodes=32
-    ),
     "conv_tasnet_mask": net("1,16,40", f"{S}conv_tasnet:MaskNet", 16, 8, 16, 3, 3, 2, 2),
     "sepformer": net(
         "1,800",
@@ -143,17 +138,6 @@ SPEECHBRAIN = {
         10,
         2,
     ),
-    "resepformer": net(
-        "1,20,16",
-        f"{S}resepformer:ResourceEfficientSeparator",
-        16,
-        layer=1,
-        unit=16,
-        segment_size=10,
-        mem_type="av",
-        seg_model=make(f"{S}resepformer:SBTransformerBlock_wnormandskip", 1, 16, 4, 32, use_positional_encoding=True),
-        mem_model=make(f"{S}resepformer:SBTransformerBlock_wnormandskip", 1, 16, 4, 32, use_positional_encoding=True),
-    ),
     "hifigan": net(
         "1,16,20",
         f"{S}HifiGAN:HifiganGenerator",
@@ -168,7 +152,6 @@ SPEECHBRAIN = {
         inference_padding=0,
     ),
     "hifigan2": net("1,16,20", f"{S}HifiGAN:HifiganGenerator", 16, 1, "2", [[1, 3]], [3], [8, 8], 32, [4, 4]),
-    "cnn14": net("1,80,64", f"{S}Cnn14:Cnn14", 16, 16),
     "rnnlm": net("1,8<20", f"{S}RNNLM:RNNLM", 20, 16, rnn_neurons=16, rnn_layers=1, dnn_neurons=16),
     "convolution": net(
         "1,40,20",
@@ -313,23 +296,6 @@ SPEECH = {
             hidden_size=16,
         ),
     ),
-    "mimi": net(
-        "1,1,3840",
-        "transformers:MimiModel",
-        make(
-            "transformers:MimiConfig",
-            **H,
-            num_filters=4,
-            codebook_size=16,
-            codebook_dim=16,
-            vector_quantization_hidden_dimension=16,
-            num_quantizers=2,
-            upsample_groups=32,
-            num_key_value_heads=2,
-            head_dim=16,
-            upsampling_ratios=[4, 2],
-        ),
-    ),
     "speecht5": net(
         "input_ids=1,8<81 decoder_input_values=1,6,80",
         "transformers:SpeechT5ForTextToSpeech",
@@ -411,21 +377,6 @@ SPEECH = {
             encoder_num_key_value_heads=2,
         ),
     ),
-    "clap_audio": net(
-        "1,1,256,16",
-        "transformers:ClapAudioModel",
-        make(
-            "transformers:ClapAudioConfig",
-            spec_size=64,
-            num_mel_bins=16,
-            patch_embeds_hidden_size=16,
-            hidden_size=128,
-            depths=[1, 1, 1, 1],
-            num_attention_heads=[1, 2, 2, 4],
-            window_size=4,
-            projection_dim=16,
-        ),
-    ),
     "data2vec_ctc": net(
         "1,1600",
         "transformers:Wav2Vec2ForCTC",
@@ -446,12 +397,4 @@ CODECS = {
     "vocos_resnet": net("1,20,30", "vocos.models:VocosResNetBackbone", 20, 32, 2),
     "vocos_istft": net("1,30,16", "vocos.heads:ISTFTHead", 16, 32, 8),
     "vocos_imdct": net("1,30,16", "vocos.heads:IMDCTSymExpHead", 16, 16),
-}
-SNAC = {"snac": net("1,1,512", "snac:SNAC", 24000, 8, [2, 4], None, 32, [4, 2], 8, 16, 4, [2, 1], False)}
-PACKAGES = {
-    "torchaudio": TORCHAUDIO,
-    "speechbrain": SPEECHBRAIN,
-    "transformers_speech": SPEECH,
-    "vocos": CODECS,
-    "snac": SNAC,
 }
