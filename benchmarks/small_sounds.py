@@ -398,3 +398,4 @@ CODECS = {
     "vocos_istft": net("1,30,16", "vocos.heads:ISTFTHead", 16, 32, 8),
     "vocos_imdct": net("1,30,16", "vocos.heads:IMDCTSymExpHead", 16, 16),
 }
+PACKAGES = {"torchaudio": TORCHAUDIO, "speechbrain": SPEECHBRAIN, "transformers_speech": SPEECH, "vocos": CODECS}
