@@ -3,7 +3,7 @@
     python -m benchmarks.exported_networks FOLDER monai kornia torchaudio speechbrain diffusers
 
 Also of segmentation_models_pytorch, open_clip, spandrel, ultralytics, vit_pytorch, neuralforecast,
-tab_transformer_pytorch, mambapy, vocos, x_transformers, and of transformers what `AutoModel` does not make: heads
+mambapy, vocos, x_transformers, and of transformers what `AutoModel` does not make: heads
 of detection and segmentation, speech, codecs (`transformers_heads`). Nothing is downloaded.
 """
 

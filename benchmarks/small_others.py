@@ -1,4 +1,4 @@
-"""Small networks of diffusion, series, tables, recommendation and sequences."""
+"""Small networks of diffusion, series and sequences."""
 
 from __future__ import annotations
 
@@ -313,30 +313,6 @@ NEURALFORECAST = {
     "deepnpts": series(1, "DeepNPTS", H, L, hidden_size=16),
 }
 
-TABLES = {
-    "tab": net(
-        "2,4<5 2,6",
-        "tab_transformer_pytorch:TabTransformer",
-        categories=(5, 5, 5, 5),
-        num_continuous=6,
-        dim=16,
-        dim_out=2,
-        depth=2,
-        heads=2,
-        dim_head=8,
-    ),
-    "ft": net(
-        "2,4<5 2,6",
-        "tab_transformer_pytorch:FTTransformer",
-        categories=(5, 5, 5, 5),
-        num_continuous=6,
-        dim=16,
-        dim_out=2,
-        depth=2,
-        heads=2,
-        dim_head=8,
-    ),
-}
 MAMBA = {
     "mamba": net(
         "1,16,16", "mambapy.mamba:Mamba", make("mambapy.mamba:MambaConfig", d_model=16, n_layers=2, pscan=True)
@@ -365,7 +341,6 @@ X_TRANSFORMERS = {
             ("macaron", "Encoder", {"macaron": True, "use_scalenorm": True, "attn_pre_talking_heads": True}),
             ("sparse_topk", "Decoder", {"attn_sparse_topk": 4, "shift_tokens": 1, "gate_residual": True}),
             ("one_kv_head", "Decoder", {"attn_one_kv_head": True, "residual_attn": True, "attn_num_mem_kv": 4}),
-            ("resi_dual", "Encoder", {"resi_dual": True, "attn_gate_values": True, "ff_post_act_ln": True}),
         )
     },
     "continuous": net(
@@ -385,25 +360,9 @@ X_TRANSFORMERS = {
         attn_layers=make(f"{X}Encoder", **ATTENTION),
     ),
 }
-NEURALOP = {
-    "fno": net("1,2,16,16", "neuralop.models:FNO", (4, 4), 2, 1, 8, n_layers=2),
-    "uno": net(
-        "1,2,16,16",
-        "neuralop.models:UNO",
-        2,
-        1,
-        8,
-        n_layers=3,
-        uno_out_channels=[8, 8, 8],
-        uno_n_modes=[[4, 4]] * 3,
-        uno_scalings=[[1, 1]] * 3,
-    ),
-}
 PACKAGES = {
     "diffusers": DIFFUSERS,
     "neuralforecast": NEURALFORECAST,
-    "tab_transformer_pytorch": TABLES,
     "mambapy": MAMBA,
     "x_transformers": X_TRANSFORMERS,
-    "neuralop": NEURALOP,
 }
