@@ -1,7 +1,11 @@
-"""Export networks of timm, torchvision and transformers to ONNX, with a suite file of them.
+"""Export networks of timm, torchvision, transformers and other packages to ONNX, with a suite file of them.
 
     python -m benchmarks.exported_networks FOLDER [PACKAGE ...]
     adreno-bench run --suite FOLDER/adreno-bench.toml --device DEVICE --case '*-float32-untuned'
+
+PACKAGE is one of `PACKAGES`: also monai, kornia, torchaudio, speechbrain, diffusers, ultralytics, spandrel, open_clip,
+segmentation_models_pytorch, vit_pytorch, neuralforecast, x_transformers, mambapy, vocos, transformers_heads and
+transformers_speech, whose networks are small (`small_networks`). Without one, all of them are exported.
 
 Needs a Python with torch, onnx, onnxscript and the packages, which adreno-bench does not install. Weights are
 random: nothing is downloaded. Normalizations are moved, or they would do nothing, and batch norms have the statistics

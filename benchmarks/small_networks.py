@@ -2,9 +2,9 @@
 
     python -m benchmarks.exported_networks FOLDER monai kornia torchaudio speechbrain diffusers
 
-Also of segmentation_models_pytorch, open_clip, spandrel, ultralytics, vit_pytorch, neuralforecast,
-mambapy, vocos, x_transformers, and of transformers what `AutoModel` does not make: heads
-of detection and segmentation, speech, codecs (`transformers_heads`). Nothing is downloaded.
+The tables are in `small_images`, `small_sounds` and `small_others`, which name all packages. Nothing is downloaded.
+`transformers_heads` and `transformers_speech` are what transformers' `AutoModel` does not make: detection,
+segmentation, depth, vocoders, state spaces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def make(of: str, *arguments: Any, **options: Any) -> Make:
 
 
 def made(value: Any) -> Any:
-    """Return what a call makes, in lists and dictionaries as well; anything else as it is."""
+    """Return what a call makes, in lists as well; anything else as it is."""
     if isinstance(value, Make):
         return value()
     if isinstance(value, list):
