@@ -342,7 +342,7 @@ SPANDREL = {
     "cugan": net("1,3,24,24", f"{R}RealCUGAN:UpCunet2x"),
     "nafnet": net(SMALL, f"{R}NAFNet:NAFNet", width=8, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]),
     "dncnn": net(SMALL, f"{R}DnCNN:DnCNN", in_nc=3, out_nc=3, nc=16, nb=4),
-    "drunet": net(SMALL, f"{R}DRUNet:DRUNet", in_nc=4, out_nc=3, nc=[8, 8, 16, 16], nb=1),
+    "drunet": net("1,4,32,32", f"{R}DRUNet:DRUNet", in_nc=4, out_nc=3, nc=[8, 8, 16, 16], nb=1),
     "kbnet": net(SMALL, f"{R}KBNet:KBNet_s", width=8, middle_blk_num=1, enc_blk_nums=[1, 1], dec_blk_nums=[1, 1]),
     "fftformer": net(SMALL, f"{R}FFTformer:FFTformer", dim=8, num_blocks=[1, 1, 1], num_refinement_blocks=1),
     "retinexformer": net(SMALL, f"{R}RetinexFormer:RetinexFormer", n_feat=8, stage=1),
@@ -407,7 +407,7 @@ def yolo(name: str, task: str = "Detection", width: float = 0.125) -> Network:
 
 
 YOLO = """
-yolov3-tiny yolov5n yolov6n yolov8n yolov8n-ghost yolov9t yolov10n yolo11n yolo26n
+yolov3-tiny yolov5n yolov6n yolov8n yolov8n-ghost yolov10n yolo11n yolo26n
 """
 ULTRALYTICS = {
     **{name: yolo(name) for name in YOLO.split()},

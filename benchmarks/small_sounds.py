@@ -359,9 +359,7 @@ SPEECH = {
     ),
 }
 CODECS = {
-    "vocos": net("1,20,30", "vocos.models:VocosBackbone", 20, 32, 64, 2),
-    "vocos_resnet": net("1,20,30", "vocos.models:VocosResNetBackbone", 20, 32, 2),
-    "vocos_istft": net("1,30,16", "vocos.heads:ISTFTHead", 16, 32, 8),
-    "vocos_imdct": net("1,30,16", "vocos.heads:IMDCTSymExpHead", 16, 16),
+    "backbone": net("1,20,30", "vocos.models:VocosBackbone", 20, 32, 64, 2),
+    "resnet_backbone": net("1,20,30", "vocos.models:VocosResNetBackbone", 20, 32, 2),
 }
 PACKAGES = {"torchaudio": TORCHAUDIO, "speechbrain": SPEECHBRAIN, "transformers_speech": SPEECH, "vocos": CODECS}
