@@ -52,6 +52,16 @@ def test_a_scan_that_tvms_pipeline_has_no_kernel_for_is_refused_by_name(tmp_path
         tried(with_parameter("CumSum", [0]), tmp_path)
 
 
+def test_a_sort_that_is_too_large_to_be_written_otherwise_says_how_large_it_may_be(tmp_path: Path) -> None:
+    model = with_parameter("TopK", [100])
+    model.graph.node[0].output.append("places")
+    model.graph.input[0].type.tensor_type.shape.dim[-1].dim_value = 2**20
+    model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value = 100
+    prepare(model)
+    with pytest.raises(UnsupportedOperator, match=r"no kernel for TopK.*up to 16 million"):
+        tried(model, tmp_path)
+
+
 @pytest.mark.parametrize(("operator", "parameter"), [("CumSum", 0), ("TopK", 3)])
 def test_a_scan_or_a_sort_that_is_written_otherwise_is_taken(operator: str, parameter: int, tmp_path: Path) -> None:
     model = with_parameter(operator, [parameter])
