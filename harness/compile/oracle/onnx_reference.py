@@ -25,6 +25,15 @@ class OnnxReference:
         """Raise NoAnswer for an operator that it lacks."""
         import onnx
         from onnx.reference import ReferenceEvaluator
+        from onnx.reference.op_run import OpRun
+
+        class GlobalMaxPool(OpRun):  # type: ignore[misc]
+            """That of onnx 1.23 takes the axes of an image, whatever the rank is."""
+
+            op_domain = ""
+
+            def _run(self, x: Any) -> tuple[Any]:
+                return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
 
         self.name, opset = f"onnx.reference {onnx.__version__}", opset_of(model)
         for node in all_nodes(model.graph):
@@ -35,7 +44,7 @@ class OnnxReference:
             if stacks or signed or partly or opset < RIGHT_FROM.get(node.op_type, 0):
                 raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
-            self._evaluator = ReferenceEvaluator(model)
+            self._evaluator = ReferenceEvaluator(model, new_ops=[GlobalMaxPool])
         except Exception as error:  # it raises errors of every kind
             raise NoAnswer(f"onnx.reference: {one_line(error)}") from error
 

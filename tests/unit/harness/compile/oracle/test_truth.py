@@ -46,6 +46,16 @@ def test_onnx_reference_answers_where_onnxruntime_lacks_a_number_format_of_an_op
     assert ruling(model, x=X.astype(np.int16)) == ("onnx.reference", [[[1, 0, 3]]])
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 5), (1, 2, 5, 4), (1, 2, 5, 4, 3)])
+def test_the_reference_pools_signals_and_volumes_as_it_does_images(shape: tuple[int, ...]) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "y"))
+    graph = helper.make_graph([helper.make_node("GlobalMaxPool", ["x"], ["y"])], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    volume = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    (answer,), (same,) = OnnxReference(model).ask({"x": volume}), OnnxRuntime(model).ask({"x": volume})
+    np.testing.assert_array_equal(answer, same)
+
+
 def test_a_format_that_is_newer_than_onnxruntime_is_read_all_the_same() -> None:
     model = network(helper.make_node("Relu", ["x"], ["y"]))
     model.ir_version = 14
