@@ -209,8 +209,7 @@ def _in_older_operators(network: Any, inputs: Values, outputs: Sequence[Array]) 
         lower_opset(older, _NEWEST_OPSET)
     distances = farthest(outputs, [OnnxRuntime(older).ask(inputs)])
     allowed = (RELATIVE_TOLERANCE[HALVES if output.dtype == HALVES else SINGLE] for output in outputs)
-    same = all(map(le, map(relative_movement, distances, outputs), allowed))
-    return older if same else network
+    return older if all(map(le, map(relative_movement, distances, outputs), allowed)) else network
 
 
 def _prepare(model: Any, inputs: Values) -> None:

@@ -13,7 +13,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.base.failures import OracleNotFinite
-from harness.compile.artifacts.artifact import INPUTS, JUDGE, OTHER_OUTPUTS, OUTPUTS, Answers, load_arrays
+from harness.compile.artifacts.artifact import INPUTS, JUDGE, LEEWAY, OTHER_OUTPUTS, OUTPUTS, Answers, load_arrays
 from harness.compile.artifacts.oracle import Question, ask_llvm, find_truth
 from harness.compile.artifacts.values import named_origin
 from harness.compile.compiler.releases import tvm_version
@@ -47,6 +47,24 @@ def asked(model: Any, folder: Path, given: str | None = None) -> dict[str, Any]:
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
     return find_truth(Original(file), Question(file, 1, given or {}, ""), folder)
+
+
+def test_what_onnxruntime_refuses_is_measured_as_it_is_prepared(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("live", "dead")]
+    dead = [helper.make_node("Resize", ["root", "", "", "sizes"], ["dead"], mode="linear")]  # of another rank
+    branches = {
+        "then_branch": helper.make_graph([helper.make_node("Identity", ["root"], ["live"])], "live", [], ends[:1]),
+        "else_branch": helper.make_graph(dead, "dead", [], ends[1:]),
+    }
+    root = helper.make_node("Sigmoid", ["x"], ["root"])
+    choice = helper.make_node("If", ["yes"], ["y"], **branches)
+    refused, prepared = tmp_path / "refused.onnx", tmp_path / "prepared.onnx"
+    model = network(root, choice, yes=np.array(True), sizes=np.array([1, 8, 8]))
+    refused.write_bytes(model.SerializeToString())
+    prepared.write_bytes(network(helper.make_node("Sigmoid", ["x"], ["y"])).SerializeToString())
+    find_truth(Original(refused), Question(prepared, 1, {}, ""), tmp_path)
+    assert json.loads((tmp_path / JUDGE).read_text("utf-8")).startswith("onnx.reference")
+    assert np.load(tmp_path / LEEWAY)["0 rounding float32"] > 0
 
 
 def test_the_first_operator_on_the_way_to_the_output_is_named(tmp_path: Path) -> None:
