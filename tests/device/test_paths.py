@@ -186,6 +186,17 @@ def repeated() -> bytes:
     return bytes(network(nodes, {"x": [1, 4, 8, 8]}).SerializeToString())
 
 
+def chosen_by_choices() -> bytes:
+    """Six choices, of which each reads the one before it three times, once in its condition."""
+    names, nodes = ["x", *(f"y{step}" for step in range(5)), "y"], list[Any]()
+    limits = {f"limit{step}": np.float32(step / 10) for step in range(6)}
+    for step, (before, after) in enumerate(pairwise(names)):
+        nodes.append(helper.make_node("Less", [before, f"limit{step}"], [f"less{step}"]))
+        nodes.append(helper.make_node("Add", [before, f"limit{step}"], [f"more{step}"]))
+        nodes.append(helper.make_node("Where", [f"less{step}", f"more{step}", before], [after]))
+    return bytes(network(nodes, {"x": [1, 4, 8, 8]}, **limits).SerializeToString())
+
+
 def boxes() -> bytes:
     """An input that is as large as a packed one."""
     nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Sigmoid", ["t"], ["y"])]
@@ -616,6 +627,15 @@ def test_a_chain_that_doubles_with_each_step_is_right(
     for _ in range(12):
         x = x / (1 + np.exp(np.negative(x)))
     assert np.max(np.abs(answer(repeated(), path)[0] - x)) < 1e-5
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_choices_in_the_conditions_of_others_are_right_and_soon_built(answer: Answer, path: str) -> None:
+    """In one kernel TVM's passes take minutes for them, longer than this test may."""
+    x: Any = seeded_inputs([InputSpec("x", (1, 4, 8, 8))], SEED)["x"]
+    for step in range(6):
+        x = np.where(x < np.float32(step / 10), x + np.float32(step / 10), x)
+    np.testing.assert_allclose(answer(chosen_by_choices(), path)[0], x, rtol=0, atol=1e-6)
 
 
 def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:

@@ -42,9 +42,10 @@ _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 _FREE, _ENDS = 2, 3
 """`op_pattern` of functions that TVM fuses with what is behind them, and of a reduction, which ends its kernel."""
-LONGEST, _CONDITION = 400_000, 400
-"""Longest expression that another kernel may repeat, in variables, numbers and operators, and how many a condition is
-worth, for which TVM's passes take so much longer."""
+LONGEST, _CONDITION, _CHOICE = 400_000, 400, 20_000
+"""Longest expression that another kernel may repeat, in variables, numbers and operators, and how many a condition and
+a choice between two numbers are worth. TVM's passes take so much longer for them: twice as long for each choice that
+stands in the condition of another."""
 Rewrite = Callable[[Any], Any]
 """Takes a function of TIR and returns it, changed or not."""
 
@@ -70,7 +71,7 @@ def skip_threaded(passes: Passes) -> Passes:
 
 def bound_fusions(mod: Any) -> Any:
     """Let a function end its kernel if what it computes is too long: each of its readers would compute it again."""
-    from tvm import relax
+    from tvm import relax, tirx
 
     builder, lengths = relax.BlockBuilder(mod), dict[Any, int]()
 
@@ -81,11 +82,13 @@ def bound_fusions(mod: Any) -> Any:
             return binding
         parts = [part for store in walk(function.body) if hasattr(store, "value") for part in parts_of(store.value)]
         loads = [buffer for buffer in map(buffer_read, parts) if buffer is not None]
-        length = len(parts) + _CONDITION * sum(operator_name(part).endswith("if_then_else") for part in parts)
+        conditions = sum(operator_name(part).endswith("if_then_else") for part in parts)
+        own = len(parts) + _CONDITION * conditions + _CHOICE * sum(isinstance(part, tirx.Select) for part in parts)
+        repeated = 0
         for buffer, tensor in zip(parameter_buffers(function), call.args[1].fields, strict=False):  # written ones last
-            length += sum(map(buffer.same_as, loads)) * lengths.get(tensor, 0)
-        if length <= LONGEST:
-            lengths[binding.var] = length
+            repeated += sum(map(buffer.same_as, loads)) * lengths.get(tensor, 0)
+        if not repeated or own + repeated <= LONGEST:
+            lengths[binding.var] = own + repeated
             return binding
         end, kind = builder.add_func(function.with_attr("op_pattern", _ENDS), call.args[0].name_hint), type_of(call)
         kinds = list(tuple_fields(kind) or ()) or kind
@@ -234,7 +237,8 @@ QUIRKS = (
         "17 SiLU is 19 MB of OpenCL C, and takes minutes to compile",
         upstream="src/relax/transform/fuse_ops.cc: fuses element-wise functions whatever reads them; the schedules of "
         "dlight inline each into all of its readers",
-        workaround="a function whose expression has more than 400,000 parts, with all that it repeats, ends its kernel",
+        workaround="a function whose expression has more than 400,000 parts, with all that it repeats, ends its "
+        "kernel; a choice between two numbers counts as 20,000",
         paths=("opencl", "texture", "clml"),
         edits=Edits(relax=before("FuseOps", "BoundFusions", bound_fusions)),
     ),

@@ -68,10 +68,11 @@ def _as_choice(call: Any) -> Any:
     return relax.op.where(data, *(relax.const(number, dtype) for number in (1, 0)))
 
 
-def choose_in_vectors(body: Any) -> Any:
+def choose_in_vectors(statement: Any) -> Any:
     """Write casts of comparisons to numbers as a choice between 1 and 0, also in the condition of TVM's `where`.
 
-    Bools that are loaded are bytes of 1 and 0, of which a choice between vectors would take another bit.
+    Bools that are loaded are bytes of 1 and 0, of which a choice between vectors would take another bit. Outside of
+    vectors casts stay: TVM's passes take minutes for choices in the conditions of others.
     """
     from tvm import tirx
 
@@ -82,7 +83,9 @@ def choose_in_vectors(body: Any) -> Any:
             return cast
         return tirx.Select(cast.value, tirx.const(1, kind), tirx.const(0, kind))
 
-    return map_parts(body, (tirx.Cast,), rewrite)
+    if isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.VECTORIZED:
+        return map_parts(statement, (tirx.Cast,), rewrite)
+    return map_children(statement, choose_in_vectors)
 
 
 def choose_whole_vectors(body: Any) -> Any:
