@@ -42,7 +42,7 @@ from harness.compile.oracle.judge import NoAnswer, Refusal
 from harness.compile.oracle.leeway import save_leeway
 from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_reference import OnnxReference
-from harness.compile.oracle.onnx_runtime import OnnxRuntime
+from harness.compile.oracle.onnx_runtime import FoldedOnnxRuntime, OnnxRuntime
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     judged = model, whole, ruling.outputs
-    if isinstance(ruling.judge, OnnxReference):  # onnxruntime, which measures, refuses the file, but perhaps not this
+    if isinstance(
+        ruling.judge, OnnxReference | FoldedOnnxRuntime
+    ):  # onnxruntime, which measures, refuses the file, but perhaps not this
         with suppress(NoAnswer, Refusal):
             judged = (prepared := load(question.model)), inputs, OnnxRuntime(prepared).ask(inputs)
     measured = measure_leeway(*judged)

@@ -16,6 +16,7 @@ from harness.compile.models.outline import (
     tensor_types,
 )
 from harness.compile.models.preparation.casts import compute_in_single
+from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.definitions import inline, write_norms
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
 from harness.compile.models.preparation.empties import scales_of
@@ -79,6 +80,29 @@ class OnnxRuntime:
         except Exception as error:  # its exceptions have no common class but this one
             raise _as_ours(error, Refusal) from error
         return answers
+
+
+class FoldedOnnxRuntime(OnnxRuntime):
+    """A network that onnxruntime refuses, once ONNX's reference has computed what depends on no input.
+
+    onnxruntime (1.24) has no Sin and Cos of doubles, by which torch's exporter writes the places of D-FINE's pixels.
+    """
+
+    def __init__(self, model: Any) -> None:
+        """Raise NoAnswer if onnxruntime refuses it all the same, or takes it whole."""
+        folded = copy_of(model)
+        if _takes(model) or not fold(folded):
+            raise NoAnswer("")
+        super().__init__(folded)
+        self.name += " behind onnx.reference"
+
+
+def _takes(model: Any) -> bool:
+    try:
+        OnnxRuntime(model)
+    except NoAnswer:
+        return False
+    return True
 
 
 def _rewritten(model: Any) -> bytes:

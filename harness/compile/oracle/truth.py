@@ -51,9 +51,9 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
 def judges_of(model: Any) -> list[Callable[[], Judge]]:
     """Return what opens each judge of an ONNX network, in the order in which they are asked."""
     from harness.compile.oracle.onnx_reference import OnnxReference
-    from harness.compile.oracle.onnx_runtime import OnnxRuntime
+    from harness.compile.oracle.onnx_runtime import FoldedOnnxRuntime, OnnxRuntime
 
-    return [partial(OnnxRuntime, model), partial(OnnxReference, model)]
+    return [partial(judge, model) for judge in (OnnxRuntime, OnnxReference, FoldedOnnxRuntime)]
 
 
 def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Ruling:
@@ -76,7 +76,7 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
         shapes = first_names([f"{name} {list(array.shape)}" for name, array in inputs.items()])
         hint = f"give others than {shapes}, with `--shape NAME=SIZES`, `--input 'NAME=integers(0, 9)'` or a file"
         raise InputRefused(refusals[0], hint=hint, evidence="\n".join(refusals))
-    raise NoOutsideAnswer("; ".join(refusals + reasons))
+    raise NoOutsideAnswer("; ".join(filter(None, refusals + reasons)))
 
 
 def values_of(model: Any, inputs: Values) -> dict[str, Array]:

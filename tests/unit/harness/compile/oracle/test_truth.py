@@ -56,6 +56,19 @@ def test_the_reference_pools_signals_and_volumes_as_it_does_images(shape: tuple[
     np.testing.assert_array_equal(answer, same)
 
 
+def test_what_depends_on_no_input_keeps_onnxruntime_from_no_network() -> None:
+    """It has no Cos of doubles, and ONNX's reference mistakes a norm of magnitudes."""
+    nodes = [
+        helper.make_node("Cos", ["angles"], ["wide"]),
+        helper.make_node("Cast", ["wide"], ["places"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "places"], ["moved"]),
+        helper.make_node("LpNormalization", ["moved"], ["y"], p=1),
+    ]
+    name, (answer,) = ruling(network(*nodes, angles=np.array([[0.0, np.pi / 2, np.pi]])), x=X)
+    assert name == "onnxruntime"
+    np.testing.assert_allclose(answer, [[1 / 3, -1 / 3, 1 / 3]], atol=1e-6)
+
+
 def test_a_format_that_is_newer_than_onnxruntime_is_read_all_the_same() -> None:
     model = network(helper.make_node("Relu", ["x"], ["y"]))
     model.ir_version = 14
