@@ -101,14 +101,13 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
         return ruling.judge.ask(original.with_fixed(arrays))
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
-    judged = model, whole, ruling.outputs
+    answer = model, whole, ruling.outputs
     if isinstance(
         ruling.judge, OnnxReference | FoldedOnnxRuntime
     ):  # onnxruntime, which measures, refuses the file, but perhaps not this
         with suppress(NoAnswer, Refusal):
-            judged = (prepared := load(question.model)), inputs, OnnxRuntime(prepared).ask(inputs)
-    measured = measure_leeway(*judged)
-    save_leeway(out / LEEWAY, measured)
+            answer = (prepared := load(question.model)), inputs, OnnxRuntime(prepared).ask(inputs)
+    save_leeway(out / LEEWAY, measure_leeway(*answer))
     if branches := _branches(question.model, inputs):
         (out / BRANCHES).write_text(json.dumps(branches), encoding="utf-8")
     return {"run_s": run_s}
