@@ -102,9 +102,7 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     _write(out, question, specs, inputs, ruling.outputs, ask, ruling.judge.name)
     answer = model, whole, ruling.outputs
-    if isinstance(
-        ruling.judge, OnnxReference | FoldedOnnxRuntime
-    ):  # onnxruntime, which measures, refuses the file, but perhaps not this
+    if isinstance(ruling.judge, OnnxReference | FoldedOnnxRuntime):  # onnxruntime measures what it takes
         with suppress(NoAnswer, Refusal):
             answer = (prepared := load(question.model)), inputs, OnnxRuntime(prepared).ask(inputs)
     save_leeway(out / LEEWAY, measure_leeway(*answer))
