@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.compile.models.outline import (
     NetworkView,
+    all_graphs,
     all_nodes,
     attribute_of,
     copy_of,
-    inner_graphs,
     kind_of,
     tensor_types,
 )
@@ -90,8 +89,7 @@ class FoldedOnnxRuntime(OnnxRuntime):
 
     def __init__(self, model: Any) -> None:
         """Raise NoAnswer if onnxruntime refuses it all the same, or takes it whole."""
-        folded = copy_of(model)
-        if _takes(model) or not fold(folded):
+        if _takes(model) or not fold(folded := copy_of(model)):
             raise NoAnswer("")
         super().__init__(folded)
         self.name += " behind onnx.reference"
@@ -222,7 +220,8 @@ def _write_unsigned(model: Any) -> None:
             node.input[place] = moved(node.input[place])
         return [*write.take(), node]
 
-    _replace_everywhere(model, written)
+    for graph in list(all_graphs(model.graph)):
+        replace_nodes(graph, written)
 
 
 def _write_sigmoids(model: Any) -> None:
@@ -244,14 +243,8 @@ def _write_sigmoids(model: Any) -> None:
         write.add("Exp", write.add("Neg", exponent), output=node.output[0])
         return write.take()
 
-    _replace_everywhere(model, written, "Sigmoid")
-
-
-def _replace_everywhere(model: Any, written: Callable[[Any], list[Any] | None], *operators: str) -> None:
-    """Replace nodes in the network and in the graphs inside it, the innermost first."""
-    inner = [graph for node in all_nodes(model.graph) for graph in inner_graphs(node)]
-    for graph in (*reversed(inner), model.graph):
-        replace_nodes(graph, written, *operators)
+    for graph in list(all_graphs(model.graph)):
+        replace_nodes(graph, written, "Sigmoid")
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:
