@@ -29,7 +29,6 @@ from typer.testing import CliRunner
 from device_runner.adb_device import properties_in
 from device_runner.deadline import Deadline
 from device_runner.failures import Failure
-from device_runner.rpc_server.handshake import HandshakeFailure
 from device_runner.rpc_server.tracker import receive_json
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of
 from device_runner.session.rpc_replies import (
@@ -59,7 +58,7 @@ from harness.tools.builders.shared_store import entry_text, read_entry
 from harness.tools.bundle.archive import find_files, unpack
 from harness.tools.bundle.manifest import manifest_of
 from harness.tools.bundle.results import BrokenLine, lines_of
-from harness.tools.fleet.serve import read_name
+from harness.tools.fleet.greeting import HandshakeFailure, read_name
 from harness.tools.github.pull_request import PullRequest
 from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file

@@ -16,7 +16,6 @@ from device_runner.device import Rung
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.recovery.rungs import retry
 from device_runner.registry import WAIT_FOR_DEVICE_S, UnknownDevice
-from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import (
     ANSWER_TIMEOUT_S,
     Address,
@@ -28,6 +27,7 @@ from device_runner.runtimes import probe
 from device_runner.runtimes.phone import RuntimeStore, install
 from device_runner.selection import ALL, Say, is_ready, labels_of, matches, parse_labels
 from device_runner.transport.adb_transport import AdbTransport
+from harness.tools.fleet import greeting
 from harness.tools.fleet.offer import FIELD, PREFIX, Grant, Offer, entry_of, grant_of, offer_of
 from harness.tools.fleet.tracker import address_of, connected, request
 
@@ -133,8 +133,8 @@ class RemoteTransport(AdbTransport):
             where = f"{self.address[0]}:{self.address[1]}"
             raise DeviceLost(f"the host {where} of device {self.serial} does not answer: {error}") from error
         try:
-            handshake.call(sock, self.token, deadline)
-        except handshake.HandshakeFailure as refused:
+            greeting.call(sock, self.token, deadline)
+        except greeting.HandshakeFailure as refused:
             sock.close()
             message = f"the host of device {self.serial} gave it to somebody else: {refused}"
             raise DeviceLost(message) from refused
@@ -164,8 +164,8 @@ def _call(address: Address, match_key: str) -> socket.socket:
         hint = "does its `adreno-bench fleet serve` name a --host that is reached from here?"
         raise RigFailure(f"the host {where} that the tracker names does not answer: {error}", hint=hint) from error
     try:
-        handshake.call(control, match_key, Deadline(MEET_TIMEOUT_S))
-    except handshake.HandshakeFailure as refused:
+        greeting.call(control, match_key, Deadline(MEET_TIMEOUT_S))
+    except greeting.HandshakeFailure as refused:
         control.close()
         raise DeviceBusy(
             f"the host {where} has given its device to another client: {refused}", hint="try again"

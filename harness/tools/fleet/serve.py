@@ -24,6 +24,7 @@ from device_runner.failures import DeviceLost, Failure
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import AdbRefusal
+from harness.tools.fleet.greeting import HandshakeFailure, read_name
 from harness.tools.fleet.offer import FIELD, Grant, Offer
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
@@ -141,7 +142,7 @@ class _Lending:
             serial, root = self.device.adb.serial, self.device.adb.root
             grant = Grant(self.offer, serial, root, self.token, installed_tvm.stated_version("tvm"))
             send_json(connection, asdict(grant), Deadline(LOOK_TIMEOUT_S))
-        except (OSError, handshake.HandshakeFailure) as error:
+        except (OSError, HandshakeFailure) as error:
             log.warning("%s: a connection was refused: %s", self.offer.name, error)
             connection.close()
             return False
@@ -179,7 +180,7 @@ class _Lending:
                 self._greet(connection, self.token)
                 service = _request(connection)
                 sock = self._open_service(connection, service)
-            except (OSError, ValueError, handshake.HandshakeFailure) as error:
+            except (OSError, ValueError, HandshakeFailure) as error:
                 log.warning("%s: a stream was refused: %s", self.offer.name, error)
                 return
             if sock:
@@ -191,7 +192,7 @@ class _Lending:
         name, _ = read_name(connection)
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
-            raise handshake.HandshakeFailure("it names another key")
+            raise HandshakeFailure("it names another key")
         handshake.welcome(connection, self.offer.key)
 
     def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
@@ -254,18 +255,3 @@ def _keep_alive(connection: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
-def read_name(connection: socket.socket) -> tuple[str, list[str]]:
-    """Return what a client names, and its options. Raises HandshakeFailure if it is no client of TVM's, or OSError."""
-    deadline = Deadline(handshake.DEADLINE_S)
-    if handshake.read_word(connection, deadline) != handshake.MAGIC:
-        raise handshake.HandshakeFailure("not a TVM RPC client")
-    length = handshake.read_word(connection, deadline)
-    if not 0 < length <= handshake.MAX_KEY_BYTES:
-        raise handshake.HandshakeFailure(f"a key of {length} bytes")
-    name, *options = receive(connection, length, deadline).decode(errors="replace").split() or [""]
-    if not name.startswith(handshake.CLIENT):
-        handshake.refuse(connection)
-        raise handshake.HandshakeFailure(f"not a client, but {name!r}")
-    return name[len(handshake.CLIENT) :], options

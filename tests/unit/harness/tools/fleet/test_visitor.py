@@ -14,7 +14,7 @@ from waiting import LONG_S
 
 from device_runner.deadline import Deadline
 from device_runner.rpc_server import handshake
-from harness.tools.fleet.serve import read_name
+from harness.tools.fleet.greeting import HandshakeFailure, call, read_name
 
 
 @pytest.fixture
@@ -58,15 +58,15 @@ def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> No
 def test_a_key_of_a_length_that_no_key_has_is_refused(ends: tuple[socket.socket, socket.socket], length: int) -> None:
     ours, theirs = ends
     theirs.sendall(struct.pack("<ii", handshake.MAGIC, length))
-    with pytest.raises(handshake.HandshakeFailure, match=f"a key of {length} bytes"):
+    with pytest.raises(HandshakeFailure, match=f"a key of {length} bytes"):
         read_name(ours)
 
 
 def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     handshake.refuse(ours)
-    with pytest.raises(handshake.HandshakeFailure, match="not valid any more"):
-        handshake.call(theirs, "key", Deadline(LONG_S))
+    with pytest.raises(HandshakeFailure, match="not valid any more"):
+        call(theirs, "key", Deadline(LONG_S))
 
 
 def test_a_client_that_says_it_byte_by_byte_is_too_late_all_the_same(
@@ -87,4 +87,4 @@ def test_a_server_that_answers_byte_by_byte_is_too_late_all_the_same(
     ours, theirs = ends
     answer = message(handshake.MAGIC, b"server:" + b"k" * 300)
     with trickling(theirs, answer, 0.1), pytest.raises(TimeoutError):
-        handshake.call(ours, "key", Deadline(0.3))
+        call(ours, "key", Deadline(0.3))
