@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.detection_rigs import Rig, RigMaker, phone
 from device_runner.device import Identity
 from harness.base.outcome import Outcome
-from harness.judge.baseline import Baseline, BlessedSession, sides
+from harness.judge.baseline import Baseline, BlessedSession
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate
 from harness.judge.noise import NoiseModel, learn
@@ -52,7 +52,7 @@ def run_gate(
     rig, day = make(generator), day_sd * float(generator.normal())
     blessed = _baseline([BlessedSession(started_at=BLESSED_ON, wall_ms=rig.session(day))])
     known = learn([_record(rig, "head", 0.0, BLESSED_ON) for _ in range(learned)]) if learned else NoiseModel({}, {})
-    gate = Gate(sides([blessed]), known, rules or Rules(), most_sessions)
+    gate = Gate({blessed.side.key: blessed.side}, known, rules or Rules(), most_sessions)
     taken = (tuple(rig.session(step)),)
     kernels = (tuple(_kernels(rig)),) if _kernels(rig) else ()
     head = Side(KEY, Outcome.OK, sessions=taken, device_sessions=kernels, started=(GATED_ON,), artifact=f"head {seed}")

@@ -49,11 +49,12 @@ def retry(transport: Transport) -> Rung:
 
 def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None], usb: str = "") -> list[Rung]:
     """Return all that can be done for a device behind an adb server; `usb` is the path of the USB device that it is."""
-    power = [Rung("USB power", USB_POWER_S, partial(cycle_power, adb, usb), needs=Permission.USB_POWER)]
+    switch = partial(switch_port, usb, adb.serial)
+    power = [Rung("USB power", USB_POWER_S, partial(wait_after, switch, adb), needs=Permission.USB_POWER)]
     return [
         Rung("retry", LOOK_S, partial(find_once, adb)),
         Rung("reconnect", RECONNECT_S, partial(reconnect, adb)),
-        Rung("restart adb", RESTART_S, partial(restart_adb, adb, restart_server)),
+        Rung("restart adb", RESTART_S, partial(wait_after, lambda _: restart_server(), adb)),
         *(power if usb else ()),
         Rung("reboot", REBOOT_S, partial(reboot, adb), needs=Permission.REBOOT),
     ]
@@ -85,22 +86,13 @@ def find_once(adb: AdbTransport, timeout_s: float) -> None:
 
 def reconnect(adb: AdbTransport, timeout_s: float) -> None:
     """Have the adb server drop the device and find it again; wait until it answers. Raises `Failure`."""
+    wait_after(lambda _: _drop(adb), adb, timeout_s)
+
+
+def wait_after(act: Callable[[float], None], adb: AdbTransport, timeout_s: float) -> None:
+    """Do what may bring the device back, and wait until it answers, all in so many seconds. Raises `Failure`."""
     deadline = Deadline(timeout_s)
-    _drop(adb)
-    wait_for(adb, deadline)
-
-
-def restart_adb(adb: AdbTransport, restart_server: Callable[[], None], timeout_s: float) -> None:
-    """Restart the adb server and wait until the device answers. Raises `Failure`."""
-    deadline = Deadline(timeout_s)
-    restart_server()
-    wait_for(adb, deadline)
-
-
-def cycle_power(adb: AdbTransport, usb: str, timeout_s: float) -> None:
-    """Take the power from the device's USB port, give it back, and wait until it answers. Raises `Failure`."""
-    deadline = Deadline(timeout_s)
-    switch_port(usb, adb.serial, timeout_s)
+    act(timeout_s)
     wait_for(adb, deadline)
 
 

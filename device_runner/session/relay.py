@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from device_runner.session import relay_process
@@ -29,7 +29,7 @@ relay.{relay_process.main.__name__}()"""
 """Main of the relay, which starts without the installed packages."""
 
 
-class Relay:
+class Relay(AbstractContextManager["Relay"]):
     """Leads the first client of `port` to a stream, which it takes over. Use as a context manager."""
 
     def __init__(self, stream: socket.socket) -> None:
@@ -43,9 +43,6 @@ class Relay:
             command = [sys.executable, "-I", "-S", "-c", MAIN, *map(str, fds)]
             # Its own process group: Ctrl-C at the terminal must not break the stream before we have let go of it.
             self._process = subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True)
-
-    def __enter__(self) -> Relay:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -284,9 +284,10 @@ _EXAMPLES = {
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
-    # A union reports one error per member; the last is of the table form, whose keys a person can mend.
+    # A union reports one error per member, which is named among the keys; the last is of the table form, whose keys a
+    # person can mend.
     problem: Any = error.errors()[-1]
-    keys = _keys_of(problem["loc"])
+    keys = [part for part in problem["loc"] if isinstance(part, str) and not _UNION_MEMBER.fullmatch(part)]
     where = ".".join(keys)
     line = _line_of(text, keys)
     if problem["type"] == "extra_forbidden":
@@ -296,11 +297,6 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
         example = _EXAMPLES.get(where, "docs/reference/settings.md has its values")
         return UsageError(f"{file}:{line}: the key {where!r} is missing", hint=example)
     return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
-
-
-def _keys_of(location: Sequence[str | int]) -> list[str]:
-    """Return the keys of a place in the file: pydantic also names the member of a union."""
-    return [part for part in location if isinstance(part, str) and not _UNION_MEMBER.fullmatch(part)]
 
 
 def _message(problem: Any) -> str:

@@ -106,11 +106,10 @@ def load_sides(source: Path | str, covers: Covers) -> dict[SeriesKey, Side]:
 
     folder = Path(source)
     blessed = folder.is_dir() and (baseline.files_in(folder) != [] or not has_records(folder))
-    sides = baseline.sides(baseline.load(folder.absolute())) if blessed else read_sides(source, covers)
-    chosen = {key: side for key, side in sides.items() if covers(key.case)}
-    if not chosen:
+    sides = baseline.sides_in(folder.absolute(), covers) if blessed else read_sides(source, covers)
+    if not sides:
         raise UsageError(f"{source} has no records of these cases", hint="`adreno-bench show` lists a file's records")
-    return chosen
+    return sides
 
 
 def sustained_records(place: Path | str, covers: Covers) -> list[Record]:

@@ -221,11 +221,6 @@ def side_of_baseline(blessed: Baseline | BaselineView) -> Side:
     )
 
 
-def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:
-    """Baselines as a side to compare with."""
-    return {side.key: side for side in (baseline.side for baseline in baselines)}
-
-
 def sides_in(folder: Path, choose: Callable[[str], bool]) -> dict[SeriesKey, Side]:
     """Return the baselines of the wanted cases below a folder. Raises UsageError for a file that is not good."""
     return {side.key: side for side in map(read_side, files_in(folder)) if choose(side.key.case)}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any
-
-from typing_extensions import Self
 
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure, RigFailure
@@ -56,7 +55,7 @@ class Stopped(SystemExit):
         self.record = record
 
 
-class Recording:
+class Recording(AbstractContextManager["Recording"]):
     """Collects the facts of a case, and makes a record of them. It decides nothing: `harness.measure.decide` does.
 
     A context manager: a failure that ends it is a fact. Ctrl-C and the like pass through, because a case that was
@@ -156,9 +155,6 @@ class Recording:
         identity = self._identity
         extensions = " ".join(identity.extensions)
         return f"driver: {identity.driver}; CLML: {identity.clml or 'none'}; extensions: {extensions}"
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -74,7 +74,7 @@ def settled_by(plans: Sequence[Plan], origin: Origin, index: RecordIndex) -> lis
     return [record for record in map(latest, plans) if record and record.identity.runtime == runtime]
 
 
-class Prefetcher:
+class Prefetcher(AbstractContextManager["Prefetcher"]):
     """Builds what devices need, all at once or in the order in which it is wanted while they measure.
 
     A context manager: leaving it drops what has not begun.
@@ -83,9 +83,6 @@ class Prefetcher:
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._futures: dict[str, Future[Artifact | Answers | Failure]] = {}
-
-    def __enter__(self) -> Prefetcher:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for future in self._futures.values():

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from typing_extensions import Self
-
 from device_runner.failures import RigFailure
 from harness.measure.records.index_database import LINE, SERIES, IndexDatabase, columns, facts_of, series_of
 from harness.measure.records.record import (
@@ -57,7 +55,7 @@ class _StaleLine(Exception):
     """A line is not what the index takes it for."""
 
 
-class RecordIndex:
+class RecordIndex(contextlib.AbstractContextManager["RecordIndex"]):
     """What a file of records holds: nothing if there is none. To be closed, or used in a `with`.
 
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
@@ -73,9 +71,6 @@ class RecordIndex:
             self._file = _open_file(path)
             self._index = IndexDatabase(path, self._file, say)
             self._db = self._index.open()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._db.close()

@@ -113,7 +113,8 @@ def test_the_rung_switches_the_port_and_waits_for_the_phone(host: Path, monkeypa
     phone = cast("AdbTransport", Phone(SERIAL, 1, f"{host}/on"))
     with pytest.raises(DeviceLost):
         rungs.find(phone, 1.0)
-    rungs.cycle_power(phone, "1-2.3", 30.0)
+    (power,) = (rung for rung in rungs.adb_rungs(phone, lambda: None, "1-2.3") if rung.name == "USB power")
+    power.act(30.0)
 
 
 def test_it_is_climbed_before_a_reboot_only_by_usb_and_needs_leave() -> None:

@@ -10,7 +10,7 @@ from fake_records import IDENTITY, blessing_of, sessions
 import harness.judge.baseline
 from device_runner.failures import Failure
 from harness.base.failures import UsageError
-from harness.judge.baseline import Baseline, BlessedSession, files_in, load, read_side, sides, sides_in
+from harness.judge.baseline import Baseline, BlessedSession, files_in, load, read_side, sides_in
 from harness.judge.baseline_view import BaselineView, BlessedSessionView
 from harness.judge.checked_file import LARGEST_BYTES
 from harness.measure.facts import Reference
@@ -47,7 +47,7 @@ def test_a_view_has_the_fields_of_its_model() -> None:
 def test_a_file_makes_the_side_that_its_model_makes(tmp_path: Path, facts: dict[str, Any]) -> None:
     file = blessed(tmp_path, **facts)
     assert read_side(str(file)) == Baseline.read(file).side
-    assert sides_in(tmp_path, lambda _: True) == sides(load(tmp_path))
+    assert sides_in(tmp_path, lambda _: True) == {side.key: side for side in (each.side for each in load(tmp_path))}
     assert sides_in(tmp_path, lambda case: case != CASE) == {}
 
 

@@ -15,7 +15,7 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.compile.artifacts.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, save_arrays
 from harness.compile.artifacts.pool import Builder
-from harness.judge.baseline import Baseline, sides
+from harness.judge.baseline import Baseline
 from harness.judge.compare import Comparison
 from harness.judge.confirm import explainer
 from harness.judge.gate import Gate, Remeasure
@@ -144,7 +144,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
     assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
     before = blessing_of(sessions(10, 4))
     assert before.baseline
-    held_to = Gate(sides([before.baseline]), learn(), Rules(), 16)
+    held_to = Gate({before.key: before.baseline.side}, learn(), Rules(), 16)
     (comparison,) = held_to.compare(sides_of(records), lambda _: "nothing").cases
     assert comparison.verdict is Verdict.SLOWER
 
