@@ -76,8 +76,8 @@ class Gate:
         UsageError for a bad file.
         """
         baselines = [baseline for baseline in load(folder) if choose(baseline.case)] if records else []
-        kept = {side.key: side for side in map(side_of_baseline, baselines)}
-        blessed = kept if records else sides_in(folder, choose)
+        by_series = {side.key: side for side in map(side_of_baseline, baselines)}
+        blessed = by_series if records else sides_in(folder, choose)
         calibrated = {folder_of_machine.name for folder_of_machine in (folder / PROFILES).glob("*")}
         timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]
         profiles = {key: profile for key in timed if (profile := find_profile(folder, key.identity, key.case))}
