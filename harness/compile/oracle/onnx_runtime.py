@@ -155,15 +155,16 @@ def _write_padding_of_pools(model: Any) -> None:
 
     onnxruntime (1.24) then divides by places beyond the padding. From operator set 19 on it takes the padding of one
     axis for another's, and finds one itself without dilations. ONNX's reference and torch do not. A window that begins
-    in the padding at the end is none.
+    in the padding at the end is none, also of a MaxPool.
     """
     from onnx import helper
 
     write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
     for node in [node for node in all_nodes(model.graph) if is_onnx(node, "MaxPool", "LpPool")]:
         dilated = any(each > 1 for each in attribute_of(node, "dilations", ()))
-        if dilated and attribute_of(node, "auto_pad", "NOTSET").startswith("SAME"):
-            write_pads_of(node, view)  # it takes those of a window without dilations
+        automatic = attribute_of(node, "auto_pad", "NOTSET").startswith("SAME")
+        if (dilated and automatic) or attribute_of(node, "ceil_mode", 0):
+            write_pads_of(node, view, ("LpPool", "MaxPool"))  # it takes those of a window without dilations
 
     def padded(node: Any) -> list[Any] | None:
         if opset >= 19 or attribute_of(node, "auto_pad", "NOTSET") == "VALID":

@@ -29,6 +29,7 @@ from harness.compile.paths.lowered_module import bindings
 from harness.compile.quirks.base import Quirk
 
 _CONV = "relax.nn.conv2d"
+_NORMS = ("group_norm", "instance_norm", "layer_norm", "rms_norm")
 _COMMUTATIVE = ("add", "maximum", "minimum", "multiply")
 _ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power", "subtract")
 _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
@@ -155,6 +156,15 @@ def without_broadcast_channel(mod: Any) -> Any:
     """
     pattern = any_of((*_COMMUTATIVE, *_ORDERED), operands=2)
     return rewrite_main(mod, pattern, lambda call, _matched: _without_broadcast_channel(call))
+
+
+def legalize_norms(mod: Any) -> Any:
+    """Make kernels of the norms, whose inputs the layout pass then leaves in the layout that the network has."""
+    from tvm import relax
+
+    norms = {f"relax.nn.{name}" for name in _NORMS}
+    others = {operator_name(binding.value) for binding in bindings(mod["main"])} - norms - {""}
+    return relax.transform.LegalizeOps(skip_ops=sorted(others))(mod)
 
 
 def any_of(operators: Sequence[str], operands: int) -> Any:
@@ -373,6 +383,14 @@ QUIRKS: tuple[Quirk, ...] = (
         "the first, after it has seen that it does not fit",
         workaround="the convolution becomes the second operand, or the channel of the other one is repeated",
         edits=Edits(model=without_broadcast_channel),
+    ),
+    _row(
+        "norm-layout",
+        "a norm behind a convolution gets the axes of NCHW4c, also of what a mean has left of the image (as in "
+        "ConvNeXt): `relax.nn.layer_norm that are unequal`",
+        upstream="src/relax/op/nn/nn.cc: InferLayoutLayerNorm, and those of the other norms",
+        workaround="norms are legalised before layouts are chosen, and take NCHW",
+        edits=Edits(relax=before("ConvertLayout", "LegalizeNorms", legalize_norms)),
     ),
     _row(
         "bool-layout-transform",

@@ -23,8 +23,6 @@ from harness.compile.quirks import Quirk, quirks_for
 
 IMPORTER_QUIRKS = ("roi-align-half-pixel",)
 """Quirks that correct what TVM's ONNX importer makes of a network: a module of another origin means what it says."""
-_NORMS = tuple(f"relax.nn.{kind}_norm" for kind in ("group", "instance", "layer", "rms"))
-"""Operators whose axes TVM's ConvertLayout gets wrong in images."""
 _LOWERED_OPERATORS = ("relax.vm.", "relax.memory.", "relax.builtin.")
 """Begin the operators that TVM's passes for a target leave behind."""
 _DEVICE_FUNCTIONS = "vm.builtin."
@@ -237,13 +235,11 @@ def _in_dataflow(mod: Any) -> Any:
     return transform.Sequential([relax.transform.Normalize(), relax.transform.ConvertToDataflow()])(mod)
 
 
-def _layout_proof(builder: Any, call: Any) -> Any:
-    """Return a call that TVM's ConvertLayout reads right: its axes count from 0, and a norm is a function of TIR."""
+def _layout_proof(call: Any) -> Any:
+    """Return a call whose axes count from 0, as TVM's ConvertLayout reads them."""
     from tvm.relax import op
 
     name, attrs = operator_name(call), call.attrs
-    if name in _NORMS:
-        return call.op.get_attr("FLegalize")(builder, call)
 
     def place(axis: Any) -> int:
         return int(axis) % int(_parts(type_of(call.args[0]))[0].ndim)
@@ -259,13 +255,13 @@ def _layout_proof(builder: Any, call: Any) -> Any:
     return call
 
 
-def _with_calls(mod: Any, change: Callable[[Any, Any], Any]) -> Any:
-    """Return the module with `change(builder, call)` in the place of each call in `main`."""
+def _with_calls(mod: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the module with `change(call)` in the place of each call in `main`."""
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     class ChangeCalls(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
-            return change(self.builder_, self.visit_expr_post_order(call))
+            return change(self.visit_expr_post_order(call))
 
     changing = mutator(ChangeCalls)(mod)
     main = changing.visit_expr(mod[ENTRY])

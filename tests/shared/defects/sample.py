@@ -174,6 +174,15 @@ def choice() -> Any:
     return _convs(make)
 
 
+def norm_of_mean() -> Any:
+    """Return a norm of what a mean leaves of a convolution."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones(_CHANNELS, "float32"))
+    return _convs(lambda op, conv: op.nn.layer_norm(op.mean(conv(), [2, 3]), weight, weight, [-1]))
+
+
 def mask_and_its_opposite() -> Any:
     """Return a comparison of a convolution that two operators read, between convolutions."""
     import numpy as np

@@ -9,6 +9,7 @@ is has no result for it, and one for onnxruntime.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from harness.base.failures import ModelError
@@ -29,10 +30,10 @@ def write_pads(model: Any) -> str:
     return f"wrote the padding of {text} in numbers" if kinds else ""
 
 
-def write_pads_of(node: Any, view: NetworkView) -> bool:
-    """Return whether a node's padding was not in numbers, and is now."""
+def write_pads_of(node: Any, view: NetworkView, rounded: Sequence[str] = ("LpPool",)) -> bool:
+    """Return whether a node's padding was not in numbers, and is now; of these operators also that of `ceil_mode`."""
     mode, wanted = attribute_of(node, "auto_pad", "NOTSET"), attribute_of(node, "output_shape", [])
-    rounds_up = node.op_type == "LpPool" and attribute_of(node, "ceil_mode", 0)
+    rounds_up = node.op_type in rounded and attribute_of(node, "ceil_mode", 0)
     shape, weight = view.shape(node.input[0]), view.shape(operand(node, 1))
     kernel = attribute_of(node, "kernel_shape", list(weight[2:]) if weight else [])
     if shape is None or len(kernel) != len(shape) - 2:

@@ -103,6 +103,13 @@ def test_a_pool_that_pads_by_itself_counts_the_padding_of_each_axis(
     assert model.SerializeToString() == before
 
 
+def test_a_max_pool_has_no_window_that_begins_in_the_padding_at_the_end() -> None:
+    fields = {"kernel_shape": [2], "strides": [2], "pads": [1, 1], "ceil_mode": 1}
+    model = network([helper.make_node("MaxPool", ["x"], ["y"], **fields)], {"x": [1, 1, 5]})
+    (answer,) = OnnxRuntime(model).ask({"x": np.array([[[1, 2, 3, 5, 4]]], np.float32)})
+    assert np.asarray(answer).tolist() == [[[1, 3, 5]]]
+
+
 @pytest.mark.parametrize("kind", ["MaxPool", "LpPool"])
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 def test_a_dilated_pool_that_pads_by_itself_has_a_window_for_each_pixel(kind: str, mode: str) -> None:
