@@ -149,7 +149,9 @@ def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) ->
             raise ModelError(f"the extent {dim.dim_param!r} is given as {number}", hint="it is a whole number above 0")
         filled.append(number if isinstance(number, int) and number > 0 else 0)
     _require_elements(value)
-    if 0 in filled or not tensor.HasField("shape"):
+    if not tensor.HasField("shape"):
+        raise ModelError(f"input {value.name!r} has any number of axes", hint=_example(value, declared))
+    if 0 in filled:
         names = (dim.dim_param or "?" for dim in tensor.shape.dim)
         text = ", ".join(name if extent is None else str(extent) for extent, name in zip(declared, names, strict=True))
         raise ModelError(f"input {value.name!r} has the dynamic shape [{text}]", hint=_example(value, declared))

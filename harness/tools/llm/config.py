@@ -202,9 +202,15 @@ class ConfigFile(Foreign):
         return next((text for text, holds in complaints.items() if holds), "")
 
 
+_ORIGINALS = (
+    "give the config.json of a Llama-style model; `python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts "
+    "one of TensorFlow.js"
+)
+
+
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    fields = read_foreign(file, ConfigFile, "give the config.json of a Llama-style model")
+    fields = read_foreign(file, ConfigFile, _ORIGINALS)
     if fields.complaint:
         usual = f"with all of their usual parts and positions {' or '.join(STRETCHES)}"
         raise ModelError(f"{file}: {fields.complaint}", hint=f"take a network of {', '.join(FAMILIES)}, {usual}")

@@ -71,18 +71,18 @@ class _Body:
 
     def __init__(self, model: Any, node: Any, writer: NodeWriter) -> None:
         self.graph, self.writer = attribute_of(node, "body", None), writer
-        self.opset = opset_of(model)
+        self.opset, self._place = opset_of(model), node_name(node)
         self._changing, self._still = _changing_and_still(self.graph)
         self._shared: dict[str, str] = {}
         """New names of what is the same in all rounds, and is written once."""
 
-    def write(self, inputs: Sequence[str]) -> list[str]:
-        """Write a round that reads these; returns the names of its results."""
+    def write(self, number: int, inputs: Sequence[str]) -> list[str]:
+        """Write a round, by its number, that reads these; returns the names of its results."""
         if not self._shared:
             self._shared = self.writer.weights(self.graph)
-            self._shared |= self.writer.copy(self._still, self._shared)
+            self._shared |= self.writer.copy(self._still, self._shared, self._place)
         names = dict(zip((value.name for value in self.graph.input), inputs, strict=True)) | self._shared
-        names |= self.writer.copy(self._changing, names)
+        names |= self.writer.copy(self._changing, names, f"{self._place}/{number}")
         return [names.get(value.name, value.name) for value in self.graph.output]
 
 
@@ -121,8 +121,9 @@ def _write_scan(node: Any, count: int, body: _Body) -> None:
 def _write_rounds(node: Any, states: list[str], rounds: Sequence[tuple[list[str], list[str]]], body: _Body) -> None:
     """Write rounds, each of which reads something before and after the states, and the results of them all."""
     stacks: list[list[str]] = []
-    for before, after in rounds:
-        results = body.write([*before, *states, *after])[bool(before) :]  # the first of a Loop is whether to go on
+    for number, (before, after) in enumerate(rounds):
+        results = body.write(number, [*before, *states, *after])
+        results = results[bool(before) :]  # the first of a Loop is whether to go on
         states = results[: len(states)]
         stacks.append(results[len(states) :])
     for output, state in zip(node.output, states, strict=False):

@@ -29,10 +29,10 @@ def body(nodes: list[Any], inputs: dict[str, int], outputs: list[str], **weights
 def counted_loop(most: str, condition: str = "", *, rounds: int = 5, limit: int = 3) -> Any:
     """A sum that grows in every round, and all of its values; the body would end after `limit` rounds."""
     nodes = [
-        helper.make_node("Add", ["number", "one"], ["next"], name="again"),
+        helper.make_node("Add", ["number", "one"], ["next"]),
         helper.make_node("Less", ["next", "limit"], ["going"]),
         helper.make_node("Mul", ["before", "factor"], ["product"]),
-        helper.make_node("Add", ["product", "x"], ["after"]),
+        helper.make_node("Add", ["product", "x"], ["after"], name="again"),
         helper.make_node("Identity", ["after"], ["seen"]),
     ]
     inner = body(
@@ -154,6 +154,12 @@ def test_what_a_round_reads_at_its_own_number_is_a_slice(opset: int) -> None:
     model = network([loop], {"x": [2, 3]}, ["y"], opset=opset, rounds=np.array(3), one=np.ones(2, np.float32))
     require_same(model, values(2, 3))
     assert kinds(changed(model, prepare)[0]) == ["Slice", "Squeeze", "Mul"] * 3
+
+
+def test_an_operator_keeps_its_name_in_every_round() -> None:
+    plain, _ = changed(counted_loop("rounds", rounds=2, limit=9), unroll_loops)
+    names = [node.name for node in plain.graph.node if node.name.endswith("/again")]
+    assert names == ["loop/0/again", "loop/1/again"]
 
 
 def test_a_long_loop_is_refused_in_one_line() -> None:
