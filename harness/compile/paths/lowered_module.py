@@ -98,7 +98,7 @@ def require_dispatch(mod: Any) -> None:
     if names := [name for operator, name in _SORTS_AND_SCANS.items() if _calls(mod, operator)]:
         raise UnsupportedOperator(
             f"TVM's pipeline for Adreno has no kernel for {', '.join(names)}",
-            hint="rewritten in ONNX files: CumSum of up to 4096, sorted TopK of a fixed k times axis up to 16 million",
+            hint="rewritten in ONNX files: CumSum of up to 4096, sorted TopK of a fixed k up to 2048",
         )
 
 

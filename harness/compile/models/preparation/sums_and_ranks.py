@@ -1,14 +1,14 @@
 """CumSum and CumProd as reductions and TopK as ranks: TVM's pipelines for Adreno have no kernel for any.
 
 The rank of a number is how many come before it: those that are larger, and equal ones at earlier places. Both compare
-each place along an axis with each other. A TopK of many places takes the first of each piece, then the first of those.
+each place along an axis with each other. A TopK of many places takes the first of each piece, then the first of those,
+until they are few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.base.tables import counted
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_PLACES = 4096
 """Most places along an axis that are compared with each other: the constant of more pairs would be too large."""
+_REDUCTION = 8
+"""How many times longer than what is taken of it a piece is: longer ones compare more, shorter ones leave more."""
+_SHORTEST_PIECE = 256
 
 
 @replacing(
@@ -64,17 +67,15 @@ def write_top_k(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     if kind is None or count is None or not shape or 0 in shape or not attribute_of(node, "sorted", 1):
         return False
     axis, k = attribute_of(node, "axis", -1) % len(shape), int(count.item())
-    pieces = -(-shape[axis] // MOST_PLACES)
-    if k * pieces > MOST_PLACES:
+    if shape[axis] > MOST_PLACES < 2 * k:
         return False
     outputs = node.output[0], node.output[1] if len(node.output) > 1 else ""
     larger = "Greater" if attribute_of(node, "largest", 1) else "Less"
     ranking = _Ranking(write, opset, kind.elem_type, axis, len(shape) - axis - 1, larger)
-    if pieces == 1:
-        ranking.write_first(numbers, range(shape[axis]), k, outputs)
-    else:
-        ends = [shape[axis] * piece // pieces for piece in range(pieces + 1)]
-        ranking.write_first_of_each(numbers, ends, k, outputs)
+    places = ""
+    while shape[axis] > MOST_PLACES:
+        numbers, places, shape = ranking.write_first_of_each(numbers, places, shape, k)
+    ranking.write_first(numbers, shape[axis], k, outputs, places and along(write, "Unsqueeze", places, axis, opset))
     return True
 
 
@@ -90,23 +91,62 @@ class _Ranking:
     larger: str
     """Operator by which a number comes before another."""
 
-    def write_first_of_each(self, numbers: str, ends: Sequence[int], k: int, outputs: tuple[str, str]) -> None:
-        """Write the first of each piece, then the first of those, in which equal numbers keep their order."""
-        firsts = []
-        for start, end in pairwise(ends):
-            firsts.append(self.write_first(self.writer.slice(numbers, start, end, self.axis), range(start, end), k))
-        values, places = (self.writer.add("Concat", *parts, axis=self.axis) for parts in zip(*firsts, strict=True))
-        self.write_first(values, range(k * len(firsts)), k, outputs, self._along("Unsqueeze", places, self.axis))
+    def write_first_of_each(
+        self, numbers: str, places: str, shape: Sequence[int], k: int
+    ) -> tuple[str, str, tuple[int, ...]]:
+        """Write the first of each piece of the axis, in which equal numbers keep their order.
+
+        Takes and returns the numbers, their places in the whole (none for the whole itself), and their shape.
+        """
+        import numpy as np
+        from onnx import TensorProto
+
+        before, after = shape[: self.axis], shape[self.axis + 1 :]
+        extent = min(MOST_PLACES, max(_REDUCTION * k, _SHORTEST_PIECE))
+        count = -(-shape[self.axis] // extent)
+        missing, rows = (*before, count * extent - shape[self.axis], *after), (*before, count, extent, *after)
+        row = replace(self, axis=self.axis + 1)
+        if places:
+            places = self._in_rows(places, TensorProto.INT64, 0, missing, rows)
+            places = row._along("Unsqueeze", places, row.axis)
+        else:
+            places = row._column(np.arange(count * extent).reshape(count, 1, extent))
+        numbers = self._in_rows(numbers, self.number_format, self._last, missing, rows)
+        firsts, shape = row.write_first(numbers, extent, k, places=places), (*before, count * k, *after)
+        numbers, places = (self.writer.add("Reshape", each, self.writer.integers(*shape)) for each in firsts)
+        return numbers, places, shape
+
+    def _in_rows(
+        self, tensor: str, number_format: int, filler: float, missing: Sequence[int], rows: Sequence[int]
+    ) -> str:
+        """Cut an axis into rows of equal length, the last of which may end in what is missing."""
+        import numpy as np
+        from onnx import helper
+
+        if 0 not in missing:
+            filled = np.full(missing, filler, helper.tensor_dtype_to_np_dtype(number_format))
+            tensor = self.writer.add("Concat", tensor, self.writer.constant(filled), axis=self.axis)
+        return self.writer.add("Reshape", tensor, self.writer.integers(*rows))
+
+    @property
+    def _last(self) -> float:
+        """Number that comes after all others, and, as it stands at the end, after its likes."""
+        import numpy as np
+        from onnx import helper
+
+        dtype = helper.tensor_dtype_to_np_dtype(self.number_format)
+        ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return ends[self.larger == "Less"]
 
     def write_first(
-        self, numbers: str, row: range, k: int, outputs: tuple[str, str] | None = None, places: str = ""
+        self, numbers: str, extent: int, k: int, outputs: tuple[str, str] | None = None, places: str = ""
     ) -> tuple[str, str]:
-        """Write the first of numbers that stand at the places of a row, or at `places`; returns both results' names."""
+        """Write the first of `extent` numbers, which may have other places; returns both results' names."""
         import numpy as np
         from onnx import TensorProto, helper
 
         add, after = self.writer.add, self.axis + 1
-        places_here = np.arange(len(row))
+        places_here = np.arange(extent)
         own, others = (self._along("Unsqueeze", numbers, place) for place in (after, self.axis))
         earlier = self._column(places_here < places_here[:, None])
         ties = add("And", add("Equal", others, own), earlier)
@@ -117,7 +157,7 @@ class _Ranking:
         value_name, place_name = outputs or (self.writer.name(), self.writer.name())
         self._total(add("Where", here, others, self.writer.constant(zero)), value_name)
         if place_name:
-            row_places = places or self._column(np.array(row))
+            row_places = places or self._column(places_here)
             self._total(add("Where", here, row_places, self.writer.constant(np.zeros((), np.int64))), place_name)
         return value_name, place_name
 

@@ -53,12 +53,12 @@ def test_a_scan_that_tvms_pipeline_has_no_kernel_for_is_refused_by_name(tmp_path
 
 
 def test_a_sort_that_is_too_large_to_be_written_otherwise_says_how_large_it_may_be(tmp_path: Path) -> None:
-    model = with_parameter("TopK", [100])
+    model = with_parameter("TopK", [3000])
     model.graph.node[0].output.append("places")
-    model.graph.input[0].type.tensor_type.shape.dim[-1].dim_value = 2**20
-    model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value = 100
+    model.graph.input[0].type.tensor_type.shape.dim[-1].dim_value = 2**13
+    model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value = 3000
     prepare(model)
-    with pytest.raises(UnsupportedOperator, match=r"no kernel for TopK.*up to 16 million"):
+    with pytest.raises(UnsupportedOperator, match=r"no kernel for TopK.*up to 2048"):
         tried(model, tmp_path)
 
 

@@ -84,15 +84,30 @@ def test_a_top_k_of_unknown_extent_or_any_order_or_no_numbers_stays(shape: list[
     assert (said, kinds(plain)) == ("", ["TopK"])
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_the_first_of_very_many_are_those_of_each_piece(axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.INT64])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize(("shape", "axis"), [([230, 2], 0), ([2, 2310], 1), ([2, 1100, 3], -2)])
+def test_the_first_of_very_many_are_those_of_each_piece(
+    shape: list[int], axis: int, largest: int, dtype: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sums_and_ranks, "MOST_PLACES", 100)
-    shape = [230, 2] if axis == 0 else [2, 230]
-    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=axis)
-    model = network([node], {"x": shape}, ("y", "i"), k=np.array([20]))
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=axis, largest=largest)
+    model = network([node], {"x": shape}, ("y", "i"), dtype=dtype, k=np.array([20]))
     plain, said = changed(model, write_top_k)
-    assert (said, kinds(plain).count("Slice")) == ("wrote 1 TopK as ranks", 3)
-    x = np.rint(values(*shape) * np.float32(9))
+    assert (said, "TopK" in kinds(plain)) == ("wrote 1 TopK as ranks", False)
+    x = np.rint(values(*shape) * np.float32(9)).astype(helper.tensor_dtype_to_np_dtype(dtype))
+    for mine, theirs in zip(answers(plain, {"x": x}), answers(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_what_a_piece_lacks_comes_after_what_is_as_small(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums_and_ranks, "MOST_PLACES", 100)
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest)
+    model = network([node], {"x": [430]}, ("y", "i"), k=np.array([30]))
+    plain, _ = changed(model, write_top_k)
+    x = np.full(430, -np.inf if largest else np.inf, np.float32)
+    x[425:] = values(5)
     for mine, theirs in zip(answers(plain, {"x": x}), answers(model, {"x": x}), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
