@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.base.model import OnnxModel
 from harness.base.outcome import Outcome, without_findings
@@ -169,7 +170,7 @@ class DivergenceReport:
 
     def first_wrong(self) -> FirstWrong:
         """Return what the page of a run says of it."""
-        sentences = (*self._first_lines(), *self._around_lines())
+        sentences = (*self._first_lines(), *self._around_lines(), *self._half_lines())
         return FirstWrong(build=BuildKey.of(self.whole), sentences=sentences)
 
     def _lines(self) -> Iterator[str]:
@@ -181,6 +182,7 @@ class DivergenceReport:
         yield ""
         yield from self._first_lines()
         yield from self._around_lines()
+        yield from self._half_lines()
         if self.folder:
             yield f"A network of its own that shows it: {self.folder}/{MODEL}, on the inputs in {VALUES} beside it."
         if self.kernels:
@@ -240,6 +242,15 @@ class DivergenceReport:
         most = max(len(trial.piece.operators) for trial in self.divergence.around)
         yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
         yield f"`adreno-bench kernels {self.whole.case}` tells where the kernels of the whole network lie."
+
+    def _half_lines(self) -> Iterator[str]:
+        """Yield which constants of the smallest network, or of the operator, half precision does not hold."""
+        if self.whole.precision == Precision.FLOAT32:
+            return
+        smallest = self.divergence.smallest
+        operators = smallest.piece.operators if smallest else self.divergence.candidates
+        for operator, number, half in self.network.lost_in_half(operators):
+            yield f"Half precision makes {half:g} of the constant {number:g} that {operator} reads."
 
     def _plain(self, operator: NetworkOperator) -> dict[str, Any]:
         reads = {tensor: self.network.shape(tensor) for tensor in operator.reads}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx
 
 from device_runner.device import Array
@@ -106,6 +107,16 @@ class CuttableNetwork:
             return None
         return tuple(dim.dim_value for dim in kind.shape.dim)
 
+    def lost_in_half(self, operators: Iterable[NetworkOperator]) -> Iterator[tuple[NetworkOperator, float, float]]:
+        """Yield constants of one number that operators read, and the zero or infinity that they are in halves."""
+        for operator in operators:
+            for name in self._nodes[operator.number - 1].input:
+                number = _number(self._constant.get(name))
+                with np.errstate(over="ignore"):
+                    half = float(np.float16(number))
+                if half in (0.0, np.inf, -np.inf) and half != number:
+                    yield operator, number, half
+
     @property
     def _outputs(self) -> set[str]:
         return {value.name for value in self._model.graph.output}
@@ -165,6 +176,16 @@ def with_shapes(piece: Piece, values: Mapping[str, Array]) -> SmallNetwork:
         dtype = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
         value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, dtype, array.shape))
     return SmallNetwork(model.SerializeToString(deterministic=True), values)
+
+
+def _number(maker: Any) -> float:
+    """Return the only number of a constant; 0 for any other."""
+    if isinstance(maker, onnx.NodeProto):
+        maker = next((field.t for field in maker.attribute if field.name == "value"), None)
+    if not isinstance(maker, onnx.TensorProto) or maker.data_type != onnx.TensorProto.FLOAT:
+        return 0.0
+    array = onnx.numpy_helper.to_array(maker)
+    return float(array.item()) if array.size == 1 else 0.0
 
 
 def _reads(node: Any) -> Iterator[str]:

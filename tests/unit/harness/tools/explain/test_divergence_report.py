@@ -69,6 +69,21 @@ def test_a_cut_with_which_the_defect_is_gone_is_said(around: list[tuple[int, boo
     assert all(line in text for line in said)
 
 
+@pytest.mark.parametrize(("precision", "said"), [("float16", True), ("float32", False)])
+def test_a_constant_that_half_precision_makes_nothing_of_is_named(precision: str, said: bool) -> None:
+    node = helper.make_node("Add", ["x", "eps"], ["y"], name="a")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in ("x", "y")]
+    eps = helper.make_tensor("eps", TensorProto.FLOAT, (), [1e-15])
+    network = CuttableNetwork(helper.make_model(helper.make_graph([node], "net", ends[:1], ends[1:], [eps])))
+    trials = (PieceTrial(network.around(1, 1), OFF, Path()),)
+    found = Divergence(Finding(Outcome.WRONG_RESULT, Owner.PATH), (network.operators[0],), (), trials)
+    whole = a_record(f"tiny-opencl-{precision}-untuned", outcome=Outcome.WRONG_RESULT, accuracy=OFF.accuracy)
+    text = DivergenceReport(
+        whole, same_artifact=True, network=network, divergence=found, folder=None, kernels=()
+    ).text()
+    assert ("Half precision makes 0 of the constant 1e-15 that Add a reads." in text) is said
+
+
 def test_each_kernel_is_named_with_its_twin_in_the_whole_network() -> None:
     files = (
         PieceKernel(Path("/k/relu_kernel.cl"), same="relu1_kernel"),
