@@ -70,17 +70,20 @@ def sessions_of(case: Comparison) -> int:
 
 
 def _baseline(sessions: list[BlessedSession]) -> Baseline:
-    known: dict[str, Any] = {
-        "case": CASE,
-        "identity_key": IDENTITY.key,
-        "kind": "latency",
-        "emulated": (),
-        "artifact": "base",
-        "quirks": (),
-        "tvm": "",
-        "sessions": sessions,
-    }
-    return Baseline.model_construct(**known)
+    return Baseline(
+        case=CASE,
+        identity_key=IDENTITY.key,
+        kind="latency",
+        emulated=(),
+        artifact="base",
+        quirks=(),
+        tvm="",
+        ffi="",
+        max_abs_err=None,
+        tolerance=None,
+        facts={},
+        sessions=sessions,
+    )
 
 
 _KNOWN: dict[str, Any] = {

@@ -14,16 +14,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-import msgspec
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
-from pydantic import Field as field
+from msgspec import Meta, Struct, field
 
-from harness.base.case import require_case_id
 from harness.base.outcome import Outcome
-from harness.judge.baseline_view import BaselineView, read_view
-from harness.judge.checked_file import LARGEST_BYTES, CheckedFile, round_digits
+from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import (
     QUICK_LOOK,
     SeriesKey,
@@ -36,23 +32,19 @@ from harness.judge.sides import (
 )
 from harness.judge.stats.session import ReferenceSamples, as_numbers, check_each, is_time
 
-READ_BYTES = 1 << 16
-"""Read of a file at first: all of it, unless it has hundreds of sessions."""
 SERIES_AT_ONCE = 1024
 
 
-class BlessedSession(BaseModel):
+class BlessedSession(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The samples of one session, in ms."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     started_at: str
-    wall_ms: list[float] = field(min_length=1)
+    wall_ms: Annotated[list[float], Meta(min_length=1)]
     reference: str = ""
     """Which reference kernel was timed in it (`harness.measure.probes.reference`)."""
-    reference_ms: list[float] = field(default_factory=list)
-    slowed_ms: list[float] = field(default_factory=list)
-    clock_histogram: dict[str, float] = field(default_factory=dict)
+    reference_ms: list[float] = []
+    slowed_ms: list[float] = []
+    clock_histogram: dict[str, float] = {}
     """Share of the GPU's time at each of its clocks, by MHz."""
     runtime: str = ""
     """Hash of the runtime that was brought to the device for it."""
@@ -73,12 +65,8 @@ class BlessedSession(BaseModel):
             runtime=record.identity.runtime,
         )
 
-    @model_serializer(mode="wrap")
-    def _only_what_is_known(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in serialise(self).items() if value or name in ("started_at", "wall_ms")}
 
-
-class Baseline(CheckedFile):
+class Baseline(CheckedFile, frozen=True, kw_only=True):
     """A case that was right, and how fast it was in each session. Times in ms."""
 
     what = "baseline"
@@ -97,26 +85,34 @@ class Baseline(CheckedFile):
     tolerance: float | None
     facts: dict[str, int]
     settings: dict[str, int] = field(default_factory=dict)
-    """Settings of its sessions; left out of the file without any."""
+    """Settings of its sessions."""
     network: str = ""
-    """Hash of the model's file, and `truth` the key of the oracle's answers; left out where they are not known."""
+    """Hash of the model's file, and `truth` the key of the oracle's answers; empty where they are not known."""
     truth: str = ""
     unchecked: str = ""
-    """Why no judge outside TVM could give the right answer; left out of the file where one could."""
+    """Why no judge outside TVM could give the right answer; empty where one could."""
     sessions: list[BlessedSession]
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_checked(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in serialise(self).items()
-            if value or name not in ("unchecked", "network", "truth", "settings")
-        }
 
     @property
     def side(self) -> Side:
         """The baseline as one side of a comparison."""
-        return side_of_baseline(self)
+        sessions = self.sessions
+        return Side(
+            key=SeriesKey(intern(self.identity_key), intern(self.case)),
+            outcome=Outcome.OK,
+            sessions=tuple([as_numbers(session.wall_ms) for session in sessions]),
+            started=tuple([session.started_at for session in sessions]),
+            artifact=self.artifact,
+            quirks=self.quirks,
+            tvm=self.tvm,
+            runtime=sessions[-1].runtime if sessions else "",
+            settings=self.settings,
+            emulated=self.emulated,
+            probes=tuple(
+                [ReferenceSamples.of(s.reference, s.reference_ms, s.slowed_ms) for s in sessions if s.reference]
+            ),
+            clocks=tuple([session.clock_histogram for session in sessions if session.clock_histogram]),
+        )
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ def _baseline(right: Sequence[Session], timed: Sequence[Session]) -> Baseline:
         "ffi": last.compilers.ffi,
         "sessions": [BlessedSession.of(record) for record in timed],
     }
-    same = Baseline.model_fields.keys() - own.keys() - {"schema_version"}
+    same = {*Baseline.__struct_fields__} - own.keys() - {"sha256"}
     return Baseline(**{name: getattr(last, name) for name in same}, **own)
 
 
@@ -185,7 +181,7 @@ def load(folder: Path) -> list[Baseline]:
 
     Raises UsageError for a file that is not good.
     """
-    return [Baseline.read(Path(file)) for file in files_in(folder)]
+    return [Baseline.read(file) for file in files_in(folder)]
 
 
 def files_in(folder: Path) -> list[str]:
@@ -202,47 +198,7 @@ def _inside(folder: Path | str) -> list[str]:
         return []
 
 
-def side_of_baseline(blessed: Baseline | BaselineView) -> Side:
-    """Return a baseline, or as much of it as a side is made of, as one side of a comparison."""
-    sessions = blessed.sessions
-    return Side(
-        key=SeriesKey(intern(blessed.identity_key), intern(blessed.case)),
-        outcome=Outcome.OK,
-        sessions=tuple([as_numbers(session.wall_ms) for session in sessions]),
-        started=tuple([session.started_at for session in sessions]),
-        artifact=blessed.artifact,
-        quirks=blessed.quirks,
-        tvm=blessed.tvm,
-        runtime=sessions[-1].runtime if sessions else "",
-        settings=blessed.settings,
-        emulated=blessed.emulated,
-        probes=tuple([ReferenceSamples.of(s.reference, s.reference_ms, s.slowed_ms) for s in sessions if s.reference]),
-        clocks=tuple([session.clock_histogram for session in sessions if session.clock_histogram]),
-    )
-
-
 def sides_in(folder: Path, choose: Callable[[str], bool]) -> dict[SeriesKey, Side]:
     """Return the baselines of the wanted cases below a folder. Raises UsageError for a file that is not good."""
-    return {side.key: side for side in map(read_side, files_in(folder)) if choose(side.key.case)}
-
-
-def read_side(file: str) -> Side:
-    """Return the side that a baseline is. What is not as `bless` writes it is left to `Baseline.read`, which raises."""
-    try:
-        view = read_view(_text_of(file))
-    except (OSError, msgspec.MsgspecError):
-        return Baseline.read(Path(file)).side
-    if not view.is_intact or file.split("/")[-2:] != [view.identity_key, f"{view.case}.json"]:
-        return Baseline.read(Path(file)).side
-    require_case_id(view.case)
-    return side_of_baseline(view)
-
-
-def _text_of(file: str) -> bytes:
-    """Return the beginning of a file: not all of one that is larger than any baseline."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        text = os.read(descriptor, READ_BYTES)
-        return text if len(text) < READ_BYTES else text + os.read(descriptor, LARGEST_BYTES)
-    finally:
-        os.close(descriptor)
+    baselines = (Baseline.read(file) for file in files_in(folder))
+    return {side.key: side for side in (each.side for each in baselines if choose(each.case))}

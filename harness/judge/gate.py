@@ -17,7 +17,7 @@ from harness.base.failures import UsageError
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
-from harness.judge.baseline import Baseline, load, side_of_baseline, sides_in
+from harness.judge.baseline import Baseline, load, sides_in
 from harness.judge.compare import Comparison, ComparisonResult, SkippedSeries, compare_sides
 from harness.judge.confirm import Explain, Measurer, SessionBudget, settle
 from harness.judge.in_turns import Measure
@@ -76,7 +76,7 @@ class Gate:
         UsageError for a bad file.
         """
         baselines = [baseline for baseline in load(folder) if choose(baseline.case)] if records else []
-        by_series = {side.key: side for side in map(side_of_baseline, baselines)}
+        by_series = {side.key: side for side in (baseline.side for baseline in baselines)}
         blessed = by_series if records else sides_in(folder, choose)
         calibrated = {folder_of_machine.name for folder_of_machine in (folder / PROFILES).glob("*")}
         timed = [key for key, side in blessed.items() if side.sessions and key.identity in calibrated]

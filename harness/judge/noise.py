@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
-from pydantic import Field as field
+from msgspec import Meta, Struct
 
 from harness.base.outcome import Outcome
 from harness.judge.baseline import Baseline
@@ -47,10 +47,8 @@ SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
 """Sessions of each series: their build, their day and their samples in ms."""
 
 
-class DetectableChange(BaseModel):
+class DetectableChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Smallest change that a number of sessions shows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sessions: int
     """Number of sessions per side."""
@@ -58,7 +56,7 @@ class DetectableChange(BaseModel):
     """Seen with 95 % power; a fraction. None if no change would be large enough."""
 
 
-class NoiseProfile(CheckedFile):
+class NoiseProfile(CheckedFile, frozen=True, kw_only=True):
     """What calibration found of one series. Relative numbers are fractions, times ms."""
 
     what = "noise profile"
@@ -73,20 +71,20 @@ class NoiseProfile(CheckedFile):
     """Start of the first session; UTC, ISO 8601."""
     ended: str
     """Start of the last session."""
-    sessions: int = field(ge=FEWEST_SESSIONS)
+    sessions: Annotated[int, Meta(ge=FEWEST_SESSIONS)]
     """Number of usable sessions."""
-    location_ms: float = field(ge=SHORTEST_MS, le=LONGEST_MS)
-    sd: float = field(ge=LEAST_SD, le=100)
+    location_ms: Annotated[float, Meta(ge=SHORTEST_MS, le=LONGEST_MS)]
+    sd: Annotated[float, Meta(ge=LEAST_SD, le=100)]
     """Standard deviation of the sessions' log locations: 0.01 is about 1 %."""
-    df: float = field(ge=1, le=1e6)
+    df: Annotated[float, Meta(ge=1, le=1e6)]
     """Degrees of freedom of `sd`: sessions that follow each other count for less."""
-    sd_upper: float = field(ge=LEAST_SD, le=1000)
+    sd_upper: Annotated[float, Meta(ge=LEAST_SD, le=1000)]
     """The noise is below this with 90 % confidence."""
-    false_alarm_rate: float = field(ge=0, le=1)
+    false_alarm_rate: Annotated[float, Meta(ge=0, le=1)]
     """Share of alarms among random splits of the sessions into halves."""
-    splits: int = field(ge=1)
+    splits: Annotated[int, Meta(ge=1)]
     smallest_detectable: tuple[DetectableChange, ...]
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...]
     """Sessions that could not be used, and why."""
 
 

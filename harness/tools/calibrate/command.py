@@ -167,6 +167,8 @@ def _percent(change: float) -> str:
 
 
 def _plain(result: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
+    from msgspec import to_builtins
+
     from harness.tools.calibrate.calibration import estimate_of
 
     profile = result.profile
@@ -176,7 +178,7 @@ def _plain(result: CalibrationResult, rules: Rules, written: bool) -> dict[str, 
         "known": profile is not None,
         "written": written,
         "reasons": result.reasons,
-        "noise_profile": profile.model_dump(mode="json", by_alias=True) if profile else None,
+        "noise_profile": to_builtins(profile) if profile else None,
         "sessions_needed": estimate_of(profile).sessions_needed(rules.relevant, rules) if profile else None,
         "relevant": rules.relevant,
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from fake_records import IDENTITY, a_record, blessing_of, sessions
 from hypothesis import given
@@ -127,9 +128,12 @@ def edited(text: str) -> str:
     ("change", "message"),
     [
         (edited, "was edited by hand since it was written"),
-        (lambda text: text.replace('"schema": 1', '"schema": 0'), "is no baseline of schema 1 (schema"),
+        (lambda text: text.replace('"schema": 1', '"schema": 0'), "at `$.schema`"),
         (lambda text: text[: len(text) // 2], "is no baseline ("),
         (lambda text: "[]", "is no baseline of schema 1"),
+        (lambda text: text.replace('"kind": "latency"', '"kind": "guess"'), "at `$.kind`"),
+        (lambda text: text.replace('"kind"', '"more": 1, "kind"'), "unknown field `more`"),
+        (lambda text: text.replace('"sha256": "', '"sha256": "0'), "was edited by hand since it was written"),
         (lambda text: "[" * 100_000, "is no baseline"),
         (lambda text: text + " " * reviewed.LARGEST_BYTES, "is larger than any baseline"),
         (lambda text: "\xff", "is no baseline"),
@@ -154,7 +158,7 @@ def test_a_file_that_was_moved_to_another_identity_is_refused(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["../escape", "", ".hidden", "a/b", "a\nb"])
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
-    hostile = blessed(sessions(10)).model_copy(update={"identity_key": name})
+    hostile = msgspec.structs.replace(blessed(sessions(10)), identity_key=name)
     with pytest.raises(UsageError, match="cannot be part of a file name"):
         hostile.save(tmp_path)
 
