@@ -17,11 +17,11 @@ from benchmarks.detection_rigs import RigMaker, phone
 from device_runner.device import Identity
 from harness.base.case import Case
 from harness.base.outcome import Outcome
-from harness.judge.report.verdicts import ComparisonView
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.measure.records.record import Record
 from harness.tools.ab.side_by_side import CasePair, Pairing, judge_in_turns
+from harness.tools.shared.comparison_view import ComparisonView
 
 REPEATS, STEP, NOISE = 8, 0.05, 0.01
 """Repeats, the difference of the two networks, and the noise between sessions: that of a phone at rest."""

@@ -100,7 +100,7 @@ def gate(
         tables = verdicts.verdict_table(result.cases), *verdicts.kernel_tables(result.cases)
         out_parts(
             *tables,
-            verdicts.summary(result.fitness),
+            verdicts.unfit(result.fitness),
             _remark(result),
             verdicts.needed(result),
             verdicts.undecided(result),

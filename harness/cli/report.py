@@ -114,10 +114,13 @@ def _compare(
     base: str, builds: Sequence[Sequence[Record]], globs: Sequence[str] | None, rule: RuleOptions
 ) -> ComparisonExport:
     """Return the records against what is known of their cases at base."""
-    from harness.judge.report.verdicts import judge_sides
+    from harness.judge.confirm import judge_sides
+    from harness.judge.path_ranking import path_flips, path_means
+    from harness.judge.report.comparison import export_comparison
     from harness.judge.sides import side_of
 
     head = {side.key: side for side in map(side_of, builds)}
     cases = {key.case for key in head}
     at_base = {key: side for key, side in load_sides(base, options.matching(globs)).items() if key.case in cases}
-    return judge_sides(at_base, head, rule.rules).export
+    result = judge_sides(at_base, head, rule.rules)
+    return export_comparison(result, path_means(result.cases), path_flips(result.cases, rule.rules))

@@ -19,10 +19,10 @@ from device_runner.failures import Failure
 from device_runner.names import load
 from harness.base.tables import counted
 from harness.base.tool import places
-from harness.judge.compare import Comparison, ComparisonResult, KernelChange
+from harness.judge.compare import Comparison, ComparisonResult, KernelChange, compare_sides
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_artifact, same_build, setting_difference
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, Sides, same_artifact, same_build, setting_difference
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
@@ -113,6 +113,12 @@ def settle(
     undecided = [series for series in under_way.values() if not series.lost and not series.change.decided]
     needed_s = sum(_missing(series) * (series.session_s or pace) for series in undecided)
     return replace(result, cases=cases, needed_minutes=needed_s / 60)
+
+
+def judge_sides(base: Sides, head: Sides, rules: Rules, *, gauged: bool = True) -> ComparisonResult:
+    """Compare two sides as they are; unless `gauged`, unchanged builds are findings, too."""
+    compared = compare_sides(base, head, rules, gauged=gauged)
+    return settle(compared, rules, lambda _: "what was measured before cannot be measured in turns")
 
 
 def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:

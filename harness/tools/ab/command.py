@@ -21,7 +21,8 @@ from harness.cli.hints import last_words
 from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.judge.report.verdicts import ComparisonView, judge_sides, keep_for_history
+from harness.judge.report.verdicts import keep_for_history
+from harness.tools.shared.comparison_view import ComparisonView, view_sides
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, on_each_revision
 from harness.tools.shared.revisions import revision
 
@@ -115,7 +116,7 @@ def compare(
         options.refuse_options(context, unused, "with files: what was measured before is not measured in turns")
         context.with_resource(without_garbage_collection())
         before, now = (load_sides(word, what.covers) for word in (base, head))
-        verdicts = judge_sides(before, now, confirming.rules, gauged=not states)
+        verdicts = view_sides(before, now, confirming.rules, gauged=not states)
     else:
         options.refuse_options(context, ("states", "page"), "on releases and commits")
         verdicts = _of_revisions((base, head), what, confirming, device, config, folder, latency, minutes)

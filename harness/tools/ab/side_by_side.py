@@ -17,7 +17,6 @@ from harness.base.plan import Plan
 from harness.judge.compare import Comparison, blindness_of, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
-from harness.judge.report.verdicts import ComparisonView
 from harness.judge.sides import SeriesKey, Side, side_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.shares import LARGEST_SHARE, share_interval, signed_share
@@ -27,6 +26,7 @@ from harness.measure.case_worker import run_with_recovery
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
 from harness.measure.workbench import Request, make_ready, open_workbench
+from harness.tools.shared.comparison_view import ComparisonView
 
 AXES = ("model", "path", "precision", "tuning")
 BOTH = ("a", "b")

@@ -56,7 +56,7 @@ def ingest(
         if as_json:
             out_json(export_comparison(result).plain())
         else:
-            parts = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
+            parts = verdicts.verdict_table(result.cases), verdicts.unfit(result.fitness)
             out_parts(*parts, verdicts.undecided(result))
         code = compare.exit_code(result)
     if not as_json:

@@ -32,7 +32,6 @@ from harness.cli.record_filter import MAKES_RECORDS, load_sides, read_builds
 from harness.compile.artifacts.planner import host_triple
 from harness.compile.paths.base import ImageLimits
 from harness.judge.report.screen import Screen
-from harness.judge.report.verdicts import ComparisonView, judge_sides
 from harness.judge.sides import Sides
 from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
@@ -41,6 +40,7 @@ from harness.measure.workbench import Request, no_device, open_to_build, run_req
 from harness.tools.python.libraries import Library, libraries_of
 from harness.tools.python.modules import CompiledModule, compile_module
 from harness.tools.python.results import Results, Verdicts
+from harness.tools.shared.comparison_view import ComparisonView, view_sides
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def compare(
     """
     rules = Rules(relevant / 100)
     if not (_is_model(base) or _is_model(head)):
-        return Verdicts.of(judge_sides(_sides(base), _sides(head), rules))
+        return Verdicts.of(view_sides(_sides(base), _sides(head), rules))
     if not (_is_model(base) and _is_model(head)):
         model, other = (base, head) if _is_model(base) else (head, base)
         _sides(other)  # which says that there is none, if so

@@ -15,11 +15,11 @@ from harness.judge.report.matrix import entries_of, matrices_of
 from harness.judge.report.page import environment
 from harness.judge.report.suite_page import conclusions_of
 from harness.judge.report.table import results_table
-from harness.judge.report.verdicts import ComparisonView
 from harness.judge.report.words import latency, percent
 from harness.judge.sides import Sides, by_series, sides_of
 from harness.measure.records.record import Record
 from harness.measure.workbench import RunResults
+from harness.tools.shared.comparison_view import ComparisonView
 
 if TYPE_CHECKING:
     import pandas

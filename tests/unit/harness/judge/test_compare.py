@@ -17,13 +17,14 @@ from harness.judge.compare import Comparison, ComparisonResult, compare_sides, e
 from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.report.comparison import export_comparison
-from harness.judge.report.verdicts import headline, verdict_table
+from harness.judge.report.verdicts import verdict_table
 from harness.judge.sides import Sides, clock_difference, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.facts import Reference
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record
+from harness.tools.shared.comparison_view import headline
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
