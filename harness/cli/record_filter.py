@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from device_runner.device import Identity
     from harness.base.model import OnnxModel
     from harness.judge.sides import SeriesKey, Session, Side
-    from harness.measure.records.places import RecordSource
+    from harness.measure.records.index import RecordSource
     from harness.measure.records.record import Record
     from harness.measure.workbench import Request
 

@@ -21,7 +21,7 @@ from harness.measure.facts import Batches
 from harness.measure.probes.batches import format_batches
 
 if TYPE_CHECKING:
-    from harness.measure.records.places import RecordSource
+    from harness.measure.records.index import RecordSource
     from harness.measure.records.record import Record
 
 MOST_ROWS = 5_000

@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ClassVar, TypeVar
+
+from typing_extensions import Self
 
 from device_runner.failures import RigFailure
 from harness.measure.records.index_database import LINE, SERIES, IndexDatabase, columns, facts_of, series_of
@@ -25,7 +28,7 @@ from harness.measure.records.record import (
     ResumeKey,
     parse,
 )
-from harness.measure.records.view import Counted
+from harness.measure.records.view import Counted, SessionView
 
 T = TypeVar("T")
 CaseFilter = Callable[[str], bool]
@@ -46,16 +49,76 @@ NEWEST_BUILD = f"""{OF_SERIES}
 RECENT = f"{OF_SERIES} ORDER BY at DESC LIMIT :most"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
 
-OUTCOMES = """SELECT serial, week, outcome, standalone, count(*), sum(recoveries > 0)
-    FROM series JOIN line ON series = id WHERE :device IS NULL OR :device IN (device, serial)
-    GROUP BY serial, week, outcome, standalone"""
-
 
 class _StaleLine(Exception):
     """A line is not what the index takes it for."""
 
 
-class RecordIndex(contextlib.AbstractContextManager["RecordIndex"]):
+class RecordSource(ABC):
+    """Queries on the records of a place; `RecordIndex` describes each. To be closed, or used in a `with`."""
+
+    devices_query: ClassVar[str]
+    """Names that are not `:none`, in the order of first use."""
+    outcomes_query: ClassVar[str]
+    """The columns of `Counted`; of all devices, or of one by its name or serial."""
+    cases_query = 'SELECT DISTINCT "case" FROM series ORDER BY "case"'
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None: ...
+
+    @property
+    @abstractmethod
+    def skipped(self) -> list[str]:
+        """The lines that are not records, each with its place and the reason."""
+
+    @property
+    def devices(self) -> list[str]:
+        """Values of `--device`, in the order of first use."""
+        return [name for (name,) in self._rows(self.devices_query, none=NO_DEVICE)]
+
+    @property
+    def cases(self) -> list[str]:
+        """The ids of all cases, sorted."""
+        return [case for (case,) in self._rows(self.cases_query)]
+
+    def outcomes(self, device: str | None = None) -> list[Counted]:
+        """Return how many records there are of each phone, week and outcome; of one device by its name or serial.
+
+        Taken from the index alone, without reading a record.
+        """
+        return [Counted(*row) for row in self._rows(self.outcomes_query, device=device)]
+
+    def newest_outcomes(self, choose: CaseFilter) -> Mapping[str, Mapping[str, int]]:
+        """Count the last outcomes of series, by case, if there may be too many series to read; else nothing."""
+        return {}
+
+    @abstractmethod
+    def every(self, choose: CaseFilter) -> list[Record]:
+        """Return all records of the wanted cases."""
+
+    @abstractmethod
+    def newest(self, choose: CaseFilter, *, sustained: bool = False) -> Iterator[Record]:
+        """Yield the last record of each series; that of a baseline which was run again only if there is no other."""
+
+    @abstractmethod
+    def newest_builds(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
+        """Yield all records of the build that each series ran last; of one device if it is named."""
+
+    def newest_sessions(
+        self, choose: CaseFilter, device: str | None = None
+    ) -> Iterator[list[Record]] | Iterator[list[SessionView]]:
+        """Yield the fields of these that a verdict needs, if that is faster; else what `newest_builds` does."""
+        return self.newest_builds(choose, device)
+
+    @abstractmethod
+    def _rows(self, question: str, **about: Any) -> list[Any]:
+        """Return the rows that answer a question of SQL."""
+
+
+class RecordIndex(RecordSource):
     """What a file of records holds: nothing if there is none. To be closed, or used in a `with`.
 
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
@@ -63,6 +126,11 @@ class RecordIndex(contextlib.AbstractContextManager["RecordIndex"]):
     come in the order in which their first records lie in the file, and the records of each likewise. A
     record that is `standalone` makes a series of its own, which only `every` and `newest(sustained=True)` return.
     """
+
+    devices_query = "SELECT device FROM series WHERE device <> :none GROUP BY device ORDER BY min(id)"
+    outcomes_query = """SELECT serial, week, outcome, standalone, count(*), sum(recoveries > 0)
+        FROM series JOIN line ON series = id WHERE :device IS NULL OR :device IN (device, serial)
+        GROUP BY serial, week, outcome, standalone"""
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.path = path
@@ -81,34 +149,12 @@ class RecordIndex(contextlib.AbstractContextManager["RecordIndex"]):
         """The lines that are not records, each with its number and the reason."""
         return [f"{self.path}:{why}" for (why,) in self._rows("SELECT why FROM foreign_line ORDER BY at")]
 
-    @property
-    def devices(self) -> list[str]:
-        """Values of `--device`, in the order of first use."""
-        devices = "SELECT device FROM series WHERE device <> :none GROUP BY device ORDER BY min(id)"
-        return [name for (name,) in self._rows(devices, none=NO_DEVICE)]
-
-    @property
-    def cases(self) -> list[str]:
-        """The ids of all cases, sorted."""
-        return [case for (case,) in self._rows('SELECT DISTINCT "case" FROM series ORDER BY "case"')]
-
-    def outcomes(self, device: str | None = None) -> list[Counted]:
-        """Return how many records there are of each phone, week and outcome; of one device by its name or serial.
-
-        Taken from the index alone, without reading a record.
-        """
-        return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
-
     def facts(self) -> list[tuple[Any, ...]]:
         """Return where each record begins, and what records are chosen by: a series' columns, and a line's."""
         return self._rows(f"{LINES} ORDER BY at")
 
-    def newest_outcomes(self, choose: CaseFilter) -> Mapping[str, Mapping[str, int]]:
-        """Count nothing: one file has few enough series to show each."""
-        return {}
-
     def every(self, choose: CaseFilter) -> list[Record]:
-        """Return all records of the wanted cases."""
+        """Return all records of the wanted cases, in the order of the file."""
 
         def read() -> list[Record]:
             self._db.create_function("wanted", 1, choose)
@@ -128,10 +174,6 @@ class RecordIndex(contextlib.AbstractContextManager["RecordIndex"]):
         which build is the last (`harness.judge.sides`).
         """
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(choose, device))
-
-    def newest_sessions(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
-        """Yield what `newest_builds` does: one file has few enough records to read them whole."""
-        return self.newest_builds(choose, device)
 
     def recent(self, choose: CaseFilter, most: int) -> Iterator[Record]:
         """Yield the last records of each series, at most so many, the newest first."""

@@ -7,61 +7,16 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Protocol
-
-from typing_extensions import Self
 
 from device_runner.names import load
 from harness.base.failures import UsageError
 from harness.base.tool import MANY_FILES, URL, places
-from harness.measure.records.index import CaseFilter, RecordIndex
-from harness.measure.records.record import Record
-from harness.measure.records.view import Counted, SessionView
+from harness.measure.records.index import RecordIndex, RecordSource
 
 LINES = ".jsonl"
 _SCHEME = re.compile(rf"[a-z0-9+]+{URL}")
-
-
-class RecordSource(Protocol):
-    """Queries on the records of a place; `RecordIndex` describes each."""
-
-    @property
-    def skipped(self) -> list[str]:
-        """Lines that are not records."""
-
-    @property
-    def devices(self) -> list[str]:
-        """Value of `--device`."""
-
-    @property
-    def cases(self) -> list[str]:
-        """Ids of all cases."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def outcomes(self, device: str | None = None) -> list[Counted]:
-        """Count records by phone, week and outcome."""
-
-    def newest_outcomes(self, choose: CaseFilter) -> Mapping[str, Mapping[str, int]]:
-        """Count the last outcomes of series, by case, if there may be too many series to read."""
-
-    def every(self, choose: CaseFilter) -> list[Record]:
-        """Return all records."""
-
-    def newest(self, choose: CaseFilter, *, sustained: bool = False) -> Iterator[Record]:
-        """Yield the last record of each series."""
-
-    def newest_builds(self, choose: CaseFilter, device: str | None = None) -> Iterator[list[Record]]:
-        """Yield the records of the last build of each series."""
-
-    def newest_sessions(
-        self, choose: CaseFilter, device: str | None = None
-    ) -> Iterator[list[Record]] | Iterator[list[SessionView]]:
-        """Yield the fields of these that a verdict needs."""
 
 
 def open_records(place: str | Path, say: Callable[[str], None] = lambda _: None) -> RecordSource:

@@ -18,16 +18,13 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from device_runner.failures import RigFailure
-from harness.measure.records.index import CaseFilter, RecordIndex
+from harness.measure.records.index import CaseFilter, RecordIndex, RecordSource
 from harness.measure.records.index_database import LINE, SERIES, columns
-from harness.measure.records.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, parse
-from harness.measure.records.view import Counted, SessionView, view_parser
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from harness.measure.records.record import LONGEST_LINE_BYTES, NotARecord, Record, parse
+from harness.measure.records.view import SessionView, view_parser
 
 T = TypeVar("T")
 ROWS_AT_ONCE = 4096
@@ -41,10 +38,6 @@ BY_TIME = f"ORDER BY {SERIES_NAMES}, started, source, place"
 _LAST = f"WINDOW last AS (PARTITION BY {SERIES_NAMES} ORDER BY is_own DESC, started DESC, source DESC, place DESC)"
 EVERY = """SELECT source, place FROM record WHERE "case" IN (SELECT key FROM json_each($cases))
     ORDER BY started, source, place"""
-OUTCOMES = """SELECT serial, week, outcome, standalone, count(*), count(*) FILTER (WHERE recoveries > 0) FROM record
-    WHERE $device IS NULL OR $device IN (device, serial) GROUP BY serial, week, outcome, standalone"""
-DEVICES = "SELECT device FROM record WHERE device <> $none GROUP BY device ORDER BY min(started), device"
-CASES = 'SELECT DISTINCT "case" FROM record WHERE "case" IS NOT NULL ORDER BY "case"'
 
 
 class Lines(Protocol):
@@ -82,13 +75,18 @@ def _reading_lines() -> Iterator[None]:
         raise RigFailure(f"cannot read the records: {error}", hint="check the files, and the free space") from error
 
 
-class RecordDataset:
+class RecordDataset(RecordSource):
     """Records of files of JSON lines. To be closed, or used in a `with`.
 
     It answers as `RecordIndex` does, and raises the same. The last build of a series is that of the session that began
     last by its clock.
     """
 
+    devices_query = "SELECT device FROM record WHERE device <> $none GROUP BY device ORDER BY min(started), device"
+    outcomes_query = """SELECT serial, week, outcome, standalone, count(*), count(*) FILTER (WHERE recoveries > 0)
+        FROM record WHERE $device IS NULL OR $device IN (device, serial)
+        GROUP BY serial, week, outcome, standalone"""
+    cases_query = 'SELECT DISTINCT "case" FROM record WHERE "case" IS NOT NULL ORDER BY "case"'
     newest_query = f"""SELECT source, place, {SERIES_NAMES}
         FROM (SELECT *, row_number() OVER last AS nth {CHOSEN} {_LAST}) WHERE nth = 1 ORDER BY {SERIES_NAMES}"""
     newest_builds_query = f"""SELECT source, place, {SERIES_NAMES}
@@ -102,8 +100,7 @@ class RecordDataset:
 
     def __init__(self, files: Sequence[Path], say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say
-        self.skipped: list[str] = []
-        """Lines that are no records, each with its place and the reason."""
+        self._skipped: list[str] = []
         self._stack = ExitStack()
         try:
             with self._reading():
@@ -111,9 +108,6 @@ class RecordDataset:
         except BaseException:
             self._stack.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -132,22 +126,18 @@ class RecordDataset:
         """Yield the columns of each record of files of JSON lines."""
         for file in files:
             with RecordIndex(file, self._say) as index:
-                self.skipped += index.skipped
+                self._skipped += index.skipped
                 yield from ((str(file), *facts) for facts in index.facts())
 
     @property
-    def devices(self) -> list[str]:
-        """What was typed after `--device`, in the order of first use."""
-        return [name for (name,) in self._rows(DEVICES, none=NO_DEVICE)]
+    def skipped(self) -> list[str]:
+        """Lines that are no records, each with its place and the reason."""
+        return self._skipped
 
     @functools.cached_property
     def cases(self) -> list[str]:
         """The ids of all cases, sorted."""
-        return [case for (case,) in self._rows(CASES)]
-
-    def outcomes(self, device: str | None = None) -> list[Counted]:
-        """Return how many records there are of each phone, week and outcome; of one device by its name or serial."""
-        return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
+        return super().cases
 
     def newest_outcomes(self, choose: CaseFilter) -> dict[str, dict[str, int]]:
         """Count the outcomes of the last record of each series, by case, without reading a record."""

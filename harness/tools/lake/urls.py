@@ -12,7 +12,8 @@ from typing import Any
 from device_runner.failures import Failure, RigFailure
 from device_runner.store import Store, cache_root, key_of
 from harness.base.failures import UsageError
-from harness.measure.records.places import RecordSource, hint, is_record_file, is_url, open_files, record_files
+from harness.measure.records.index import RecordSource
+from harness.measure.records.places import hint, is_record_file, is_url, open_files, record_files
 from harness.tools.shared.remote import DEADLINE_S, BadObject, RemoteFolder, reason_of
 
 COPIES = "record_copies"

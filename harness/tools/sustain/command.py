@@ -13,7 +13,7 @@ from harness.cli.record_filter import no_records, open_index
 from harness.judge.report.screen import out, out_json
 
 if TYPE_CHECKING:
-    from harness.measure.records.places import RecordSource
+    from harness.measure.records.index import RecordSource
     from harness.measure.records.record import Record
 
 
