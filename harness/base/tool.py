@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from device_runner.names import load
 from harness.base.failures import UsageError
@@ -124,7 +125,7 @@ class Tool:
     (`harness.judge.report.sections`)."""
     record_sources: Mapping[str, str] = field(default_factory=dict)
     """Places of what opens records that are not one file of JSON lines: by the suffix of a file, or under `MANY_FILES`,
-    `(files, say) -> RecordSource`; under `URL` `(url, say) -> RecordSource` (`harness.measure.records.places`)."""
+    `(files, say) -> RecordSource`; under `URL` `(url, say) -> RecordSource` (`harness.measure.records.index`)."""
     cache_kinds: tuple[CacheKind, ...] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
     """Places of what shows the kernels of a case that moved, by the command: `gate`, `compare` or `side by side`
@@ -170,6 +171,11 @@ def places(kind: str) -> Iterator[tuple[str, str]]:
     """Yield names and places of what tools add to a mapping of `Tool`, such as `record_parts`."""
     for tool in tools():
         yield from getattr(tool, kind).items()
+
+
+def added(kind: str, key: str) -> list[Any]:
+    """Load what tools add under a key to a mapping of `Tool`, such as to `page_sections` under `report`."""
+    return [load(place) for name, place in places(kind) if name == key]
 
 
 def place_of(kind: str) -> str:

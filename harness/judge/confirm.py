@@ -16,9 +16,8 @@ from functools import partial
 from msgspec import structs
 
 from device_runner.failures import Failure
-from device_runner.names import load
 from harness.base.tables import counted
-from harness.base.tool import places
+from harness.base.tool import added
 from harness.judge.compare import Comparison, ComparisonResult, KernelChange, compare_sides
 from harness.judge.decisions import MeasuredBuild, PairedDecision, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
@@ -45,8 +44,8 @@ Explain = Callable[[Comparison], "tuple[KernelChange, ...]"]
 
 def explainer(command: str, *context: object) -> Explain | None:
     """Return a tool's `Explain` for the command's `context`; None without such a tool."""
-    place = dict(places("explanations")).get(command)
-    return partial(load(place), *context) if place else None
+    explain = added("explanations", command)
+    return partial(explain[0], *context) if explain else None
 
 
 @dataclass(frozen=True)

@@ -289,7 +289,7 @@ def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> st
     """Return how the clocks of two sides differ; empty if they do not, or if a side does not know them."""
     if not base or not head:
         return ""
-    was, now = _mean(base), _mean(head)
+    was, now = mean_clocks(base), mean_clocks(head)
     if not was or not now:
         return ""
     moved = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
@@ -298,7 +298,8 @@ def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> st
     return f"the GPU ran at other clocks: base {_format_clock(was)}, head {_format_clock(now)}"
 
 
-def _mean(histograms: Sequence[Histogram]) -> Histogram:
+def mean_clocks(histograms: Sequence[Histogram]) -> Histogram:
+    """Return the mean of those histograms that are not empty; empty without any."""
     filled = [histogram for histogram in histograms if histogram]
     clocks = dict.fromkeys(clock for histogram in filled for clock in histogram)
     return {clock: sum(histogram.get(clock, 0.0) for histogram in filled) / len(filled) for clock in clocks}

@@ -98,7 +98,5 @@ def _is_stale(program: Program, truth: Truth, timeout_s: float) -> bool:
 
 def _equal(outputs: Sequence[Array], others: Sequence[Array]) -> bool:
     """Return whether two answers are the same bit for bit."""
-    return len(outputs) == len(others) and all(
-        output.shape == other.shape and output.tobytes() == other.tobytes()
-        for output, other in zip(outputs, others, strict=True)
-    )
+    first, second = ([(output.shape, output.tobytes()) for output in answer] for answer in (outputs, others))
+    return first == second

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from device_runner.names import load
-from harness.base.tool import places
+from harness.base.tool import added
 from harness.judge.history.events import Event
 from harness.judge.history.results import History, Series
 from harness.judge.verdict import Verdict
@@ -96,5 +95,5 @@ MakeSection = Callable[[HistoryView], HistorySection]
 
 def load_sections(view: HistoryView) -> list[HistorySection]:
     """Return what tools add to a history."""
-    makers: list[MakeSection] = [load(place) for page, place in places("page_sections") if page == PAGE]
+    makers: list[MakeSection] = added("page_sections", PAGE)
     return [make(view) for make in makers]

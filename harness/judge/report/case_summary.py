@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from harness.base.tables import counted
 from harness.judge.remarks import remarks
 from harness.judge.report import words
@@ -51,10 +53,7 @@ def case_summary(record: Record) -> str:
 
 def histogram(samples: Sequence[float]) -> str:
     """Return a histogram of samples in characters: each is a bin, full where most samples are."""
-    low, high = min(samples), max(samples)
-    counts = [0] * BINS
-    for sample in samples:
-        counts[min(BINS - 1, int(BINS * (sample - low) / (high - low)))] += 1
+    counts = np.histogram(samples, BINS)[0].tolist()
     most = max(counts)
     return "".join(BARS[-(-count * (len(BARS) - 1) // most)] for count in counts)
 

@@ -14,7 +14,7 @@ from harness.compile.quirks import QUIRKS
 from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
 from harness.judge.report.part_view import part_facts
-from harness.judge.sides import histogram_of
+from harness.judge.sides import histogram_of, mean_clocks
 from harness.judge.stats.session import location_ms
 from harness.measure.facts import Batches
 from harness.measure.records.record import Record
@@ -93,15 +93,9 @@ def _throughput(entry: Entry, batches: Batches | None) -> str:
 
 def clock_text(records: Sequence[Record]) -> str:
     """Return the most used clock of the GPU, over all sessions that have it."""
-    histograms = [histogram for record in records if (histogram := histogram_of(record))]
-    if not histograms:
-        return ""
-    shares: dict[str, float] = {}
-    for histogram in histograms:
-        for clock, share in histogram.items():
-            shares[clock] = shares.get(clock, 0.0) + share / len(histograms)
-    most = max(shares, key=lambda clock: shares[clock])
-    return f"{shares[most]:.0%} of the time at {most} MHz"
+    shares = mean_clocks([histogram_of(record) for record in records])
+    most = max(shares, key=lambda clock: shares[clock], default="")
+    return f"{shares[most]:.0%} of the time at {most} MHz" if most else ""
 
 
 def heat_text(records: Sequence[Record]) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from device_runner.names import load
-from harness.base.tool import places
+from harness.base.tool import added, places
 
 if TYPE_CHECKING:
     from harness.measure.records.record import Record
@@ -31,8 +30,8 @@ class PartView:
 
 
 def view_of(part: str) -> PartView:
-    """Return the view of a part. Raises KeyError if no tool has one."""
-    view: PartView = load(dict(places("part_views"))[part])
+    """Return the view of a part that a tool has one for."""
+    view: PartView = added("part_views", part)[0]
     return view
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from device_runner.names import load
-from harness.base.tool import places
+from harness.base.tool import added
 from harness.judge.compare import KernelChange
 from harness.measure.records.record import Record
 
@@ -42,7 +41,7 @@ ReadLines = Callable[[Sequence[Path]], BuildLines]
 
 def load_sections(records: Sequence[Path]) -> list[BuildLines]:
     """Return what tools add to the page of these records files."""
-    readers: list[ReadLines] = [load(place) for page, place in places("page_sections") if page == PAGE]
+    readers: list[ReadLines] = added("page_sections", PAGE)
     return [read(records) for read in readers]
 
 
@@ -67,7 +66,7 @@ class Details:
 
 def load_details(files: PageFiles, artifacts: Collection[str]) -> list[Details]:
     """Return the tools' details on these artifacts. Raises SetupMissing; UsageError for a bad profile."""
-    readers: list[ReadDetails] = [load(place) for page, place in places("page_sections") if page == DETAILS]
+    readers: list[ReadDetails] = added("page_sections", DETAILS)
     return [read(files, artifacts) for read in readers]
 
 

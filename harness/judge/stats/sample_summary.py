@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from harness.judge.stats.session import LONGEST_MS
 
 TAIL = 40
 """The median lies beyond each end of its interval at most once in so many times: 95 % for both."""
-NEGLIGIBLE_SD = 10
-"""So many standard deviations below the middle the chances of the binomial add up to nothing: 1e-23."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,10 @@ def median_ranks(count: int) -> tuple[int, int] | None:
 
     The number of samples below the median is binomial (Conover, Practical Nonparametric Statistics, section 3.2).
     """
-    place = max(0, count // 2 - round(NEGLIGIBLE_SD * math.sqrt(count) / 2))
-    below, chance = 0.0, _chance(count, place)  # that so many of `count` samples lie below the median
-    while below + chance <= 1 / TAIL:
-        below += chance
-        chance *= (count - place) / (place + 1)
-        place += 1
-    return (place - 1, count - place) if place else None
+    from scipy.special import bdtr
 
-
-def _chance(count: int, below: int) -> float:
-    """Chance that so many of all samples lie below the median."""
-    return math.exp(
-        math.lgamma(count + 1) - math.lgamma(below + 1) - math.lgamma(count - below + 1) - count * math.log(2)
-    )
+    places = int((bdtr(np.arange(float(count // 2)), count, 0.5) <= 1 / TAIL).sum())
+    return (places - 1, count - places) if places else None
 
 
 def _nearest(ordered: Sequence[float], share: float) -> float:
