@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from device_runner.names import suggestion
 from harness.base.case import Precision
 from harness.base.failures import UsageError
+from harness.base.tables import grouped
 
 PROGRAM_SUFFIX = ".pt2"
 """Ending of a `torch.export` program."""
@@ -240,9 +241,7 @@ def _names_of_files(files: Sequence[str]) -> dict[str, str]:
 
     The same file twice has no name here.
     """
-    by_name: dict[str, list[str]] = {}
-    for file in files:
-        by_name.setdefault(model_name(file), []).append(file)
+    by_name = grouped(files, model_name)
     return {
         file: distinct
         for name, alike in by_name.items()

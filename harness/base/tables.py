@@ -12,10 +12,13 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TextIO
+from typing import TextIO, TypeVar
 
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 GAP = 2
 NARROWEST_PROSE = 20
 """A column of prose that is narrower is no pleasure to read."""
@@ -73,6 +76,14 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
     from tabulate import tabulate
 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items of each key, in their order; the keys in the order of their first items."""
+    groups: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from harness.base.outcome import ExitCode, Outcome, Owner
+from harness.base.tables import grouped
 from harness.judge.sides import (
     FEWEST_SESSIONS,
     SeriesKey,
@@ -328,9 +329,7 @@ def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
     probes: dict[str, ReferenceSamples] = {}
     for identity, sides in rigs.items():
         for name, side in zip(("base", "head"), sides, strict=True):
-            kernels: dict[str, list[ReferenceSamples]] = defaultdict(list)
-            for probe in side:
-                kernels[probe.kernel].append(probe)
+            kernels = grouped(side, lambda probe: probe.kernel)
             for kernel, of in kernels.items():
                 where = f"{name} on {identity}, {kernel}" if len(kernels) > 1 else f"{name} on {identity}"
                 plain = array("d", b"".join([as_numbers(probe.reference_ms) for probe in of]))

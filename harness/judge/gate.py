@@ -8,13 +8,13 @@ ran the very same build often enough to exclude a relevant difference.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.base.failures import UsageError
 from harness.base.plan import Plan
+from harness.base.tables import grouped
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.judge.baseline import Baseline, load, sides_in
@@ -136,9 +136,7 @@ def profiles_of_models(blessed: Sides, folder: Path) -> dict[SeriesKey, NoisePro
 
     Raises UsageError for a bad file.
     """
-    calibrated: dict[str, list[str]] = defaultdict(list)
-    for place in (place for place in (folder / PROFILES).glob("*") if place.is_dir()):
-        calibrated[model_of(place.name)].append(place.name)
+    calibrated = grouped((place.name for place in (folder / PROFILES).glob("*") if place.is_dir()), model_of)
     timed = {(key.case, model_of(key.identity)) for key, side in blessed.items() if side.sessions} if calibrated else ()
     keys = {SeriesKey(key, case) for case, model in timed for key in calibrated.get(model, ())}
     return {key: profile for key in keys if (profile := find_profile(folder, key.identity, key.case))}
@@ -148,12 +146,14 @@ def pool_handsets(
     heads: Sides, blessed: Sides, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules
 ) -> dict[SeriesKey, Side]:
     """By head's key: the base of another handset, if head's own handset has none and calibration found both equal."""
-    timed: dict[tuple[str, str], list[SeriesKey]] = defaultdict(list)
-    for key in (key for key, side in blessed.items() if side.sessions and key in profiles):
-        timed[key.case, model_of(key.identity)].append(key)
+
+    def of_models(key: SeriesKey) -> tuple[str, str]:
+        return key.case, model_of(key.identity)
+
+    timed = grouped((key for key, side in blessed.items() if side.sessions and key in profiles), of_models)
 
     def stand_in(head: SeriesKey) -> SeriesKey | None:
-        candidates = timed.get((head.case, model_of(head.identity)), ())
+        candidates = timed.get(of_models(head), ())
         return next((base for base in candidates if not why_two_series(head, base, profiles, rules)), None)
 
     without_base = (key for key in heads if key in profiles and key not in blessed)

@@ -10,9 +10,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from harness.base.case import Case
 from harness.base.outcome import Outcome
+from harness.base.tables import grouped
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.compare import Comparison
 from harness.judge.noise import NoiseModel, learn
@@ -90,12 +92,10 @@ def rank_paths(records: Iterable[Record]) -> list[PathRanking]:
     Leaves out records as shipped, which are another build. The noise comes from all records.
     """
     worked_around = [record for record in records if not record.as_shipped]
-    groups: dict[tuple[str, str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in worked_around:
-        key = record.identity_key, record.model, record.precision, record.tuning
-        groups[key][record.path].append(record)
+    groups = grouped(worked_around, attrgetter("identity_key", "model", "precision", "tuning"))
     noises = learn(worked_around)
-    return [_ranking(key, list(by_path.values()), noises) for key, by_path in groups.items()]
+    by_path = attrgetter("path")
+    return [_ranking(key, list(grouped(group, by_path).values()), noises) for key, group in groups.items()]
 
 
 def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]], noises: NoiseModel) -> PathRanking:
@@ -152,11 +152,9 @@ class PathFlip:
 
 def path_means(comparisons: Sequence[Comparison]) -> list[PathMean]:
     """Means over the cases with a latency on both sides, for each path of each identity."""
-    groups: dict[tuple[str, str], list[Change]] = defaultdict(list)
-    for comparison in comparisons:
-        if comparison.change:
-            groups[comparison.key.identity, Case.parse(comparison.key.case).path].append(comparison.change)
-    means = [PathMean(*of, suite.geometric_mean(changes)) for of, changes in sorted(groups.items())]
+    timed = ((comparison.key, comparison.change) for comparison in comparisons if comparison.change)
+    groups = grouped(timed, lambda pair: (pair[0].identity, Case.parse(pair[0].case).path))
+    means = [PathMean(*of, suite.geometric_mean([change for _, change in groups[of]])) for of in sorted(groups)]
     return [mean for mean in means if mean.overall.series]
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from harness.base.case import require_case_id
 from harness.base.outcome import Outcome, Owner
+from harness.base.tables import grouped
 from harness.judge.remarks import as_opencl, vacuity
 from harness.judge.stats import robust
 from harness.judge.stats.session import Location, ReferenceSamples, Samples, Summary, as_numbers, summarise_each
@@ -164,10 +165,7 @@ def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
 
 def by_series(records: Iterable[Record]) -> dict[SeriesKey, list[Record]]:
     """Return the records of each series, in their order."""
-    grouped: dict[SeriesKey, list[Record]] = defaultdict(list)
-    for record in records:
-        grouped[SeriesKey.of(record)].append(record)
-    return grouped
+    return grouped(records, SeriesKey.of)
 
 
 def side_of(group: Sequence[Session]) -> Side:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from harness.base.outcome import CaseState
+from harness.base.tables import grouped
 from harness.compile.compiler.releases import release
 from harness.judge.decisions import MeasuredBuild, PairedDecision
 from harness.judge.history.results import History, Point, Series, state_of_quirks
@@ -51,7 +52,7 @@ class Event:
 def events(history: History) -> list[Event]:
     """Return all that moved, the newest commit first; within a commit what is worst first."""
     noises = noise(history)
-    decided, alike = _by_series(history.confirmed), _resemblances(history)
+    decided, alike = grouped(history.confirmed, _series_of), _resemblances(history)
     changes = [
         replace(event, decided=_decided(event, decided.get((series.machine, series.case.id, series.quirks), [])))
         for series in history.series
@@ -61,12 +62,8 @@ def events(history: History) -> list[Event]:
     return sorted(changes, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
-def _by_series(confirmed: Iterable[PairedDecision]) -> dict[tuple[str, str, str], list[PairedDecision]]:
-    by_series: dict[tuple[str, str, str], list[PairedDecision]] = defaultdict(list)
-    for decision in confirmed:
-        quirks = state_of_quirks(as_shipped=decision.as_shipped)
-        by_series[decision.identity, decision.case, quirks].append(decision)
-    return by_series
+def _series_of(decision: PairedDecision) -> tuple[str, str, str]:
+    return decision.identity, decision.case, state_of_quirks(as_shipped=decision.as_shipped)
 
 
 def _decided(event: Event, confirmed: Sequence[PairedDecision]) -> PairedDecision | None:

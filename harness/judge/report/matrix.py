@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.base.outcome import STATES, CaseState, Outcome
-from harness.base.tables import markdown_table
+from harness.base.tables import grouped, markdown_table
 from harness.judge.remarks import UNSTEADY, remarks, row_remarks
 from harness.judge.report import words
 from harness.judge.sides import Side, latest_build, side_of
@@ -126,17 +126,13 @@ class Matrix:
 def entries_of(builds: Iterable[Sequence[Record]]) -> list[Entry]:
     """One for each series."""
     entries = [_entry(group) for group in builds]
-    rivals: dict[tuple[object, ...], list[Entry]] = {}
-    for entry in entries:
-        rivals.setdefault(entry._rivals, []).append(entry)
+    rivals = grouped(entries, lambda entry: entry._rivals)
     return [_against(entry, rivals[entry._rivals]) for entry in entries]
 
 
 def matrices_of(entries: Iterable[Entry]) -> list[Matrix]:
     """Make a matrix for each device; rows with wrong or broken cases come first."""
-    by_device: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_device.setdefault(entry.record.identity_key, []).append(entry)
+    by_device = grouped(entries, lambda entry: entry.record.identity_key)
     return [_matrix(by_device[device]) for device in sorted(by_device)]
 
 
@@ -187,9 +183,7 @@ def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
 
 def _matrix(entries: Sequence[Entry]) -> Matrix:
     paths = words.ordered_paths({entry.record.path for entry in entries})
-    by_model: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_model.setdefault(entry.record.model, []).append(entry)
+    by_model = grouped(entries, lambda entry: entry.record.model)
     rows = [_row(model, mine, paths) for model, mine in by_model.items()]
     return Matrix(paths, sorted(rows, key=lambda row: (not any(e.state in BAD for e in row.entries), row.model)))
 

@@ -17,6 +17,7 @@ from device_runner.failures import RigFailure
 from harness.base.failures import UsageError
 from harness.base.outcome import CaseState
 from harness.base.request import WITH_WORKAROUNDS
+from harness.base.tables import grouped
 from harness.judge.decisions import FILE as CONFIRMED
 from harness.judge.history.events import (
     WORST_FIRST,
@@ -274,9 +275,7 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
 
 
 def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelHistoryRow]:
-    by_model: dict[str, list[Row]] = {}
-    for row in rows:
-        by_model.setdefault(row.series.case.model, []).append(row)
+    by_model = grouped(rows, lambda row: row.series.case.model)
     models = [
         ModelHistoryRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
         for model, mine in by_model.items()
