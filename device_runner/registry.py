@@ -17,7 +17,8 @@ from device_runner.lease import tell as lease_note
 from device_runner.names import load, suggestion
 
 if TYPE_CHECKING:
-    from device_runner.transport.adb_transport import Progress
+    from device_runner.adb_device import AdbDevice
+    from device_runner.transport.adb_transport import AdbTransport, Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
 
@@ -106,7 +107,7 @@ def _opener(name: str, runtime: bool) -> Opener:
         opener: Opener = load(_OPEN_LOCAL if name == LOCAL else _OPEN_VIRTUAL)
         return opener
     _require_known(name)
-    return _phone if runtime else _bare_phone
+    return partial(_phone, runtime=runtime)
 
 
 def is_built_in(name: str) -> bool:
@@ -118,17 +119,6 @@ def is_built_in(name: str) -> bool:
 def tell(name: str, cache: Path, case: str, step: str) -> None:
     """Let `adreno-bench devices` show what we are doing on this device, which we hold."""
     lease_note(name, _leases(cache), case, step)
-
-
-def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, str]:
-    """Restore what a killed run left changed on a device: the result for each knob, empty if nothing was changed.
-
-    Raises `UnknownDevice`, `DeviceBusy` if somebody measures on it, or `DeviceLost` if it cannot be reached.
-    """
-    from device_runner.adb_device import AdbDevice
-
-    with open_device(name, cache, timeout_s=timeout_s, runtime=False) as device:
-        return device.keeper.put_back() if isinstance(device, AdbDevice) else {}
 
 
 def in_use(cache: Path) -> Mapping[str, Holder]:
@@ -143,14 +133,24 @@ def remove_files(name: str, cache: Path) -> None:
 
 
 @contextmanager
-def _phone(serial: str, cache: Path, progress: Progress | None, step: Step) -> Iterator[Device]:
-    from device_runner.adb_device import PHONE_ROOT, AdbDevice, abi_of
-    from device_runner.runtimes import probe
-    from device_runner.runtimes.phone import RuntimeStore, install
-    from device_runner.transport.adb_server import default_port, usb_path
+def _phone(serial: str, cache: Path, progress: Progress | None, step: Step, *, runtime: bool) -> Iterator[Device]:
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice
+    from device_runner.transport.adb_server import default_port
     from device_runner.transport.adb_transport import AdbTransport
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
+    device = _with_runtime(serial, transport, cache, step) if runtime else AdbDevice(serial, transport, ["false"])
+    with closing(device):
+        yield device
+
+
+def _with_runtime(serial: str, transport: AdbTransport, cache: Path, step: Step) -> AdbDevice:
+    """Bring a phone the runtime for it."""
+    from device_runner.adb_device import AdbDevice, abi_of
+    from device_runner.runtimes import probe
+    from device_runner.runtimes.phone import RuntimeStore, install
+    from device_runner.transport.adb_server import usb_path
+
     step("step 1 of 3: looking for its runtime")
     abi = abi_of(transport)
     runtime = RuntimeStore(cache).runtime_for(abi)
@@ -158,18 +158,7 @@ def _phone(serial: str, cache: Path, progress: Progress | None, step: Step) -> I
     program = install(transport, runtime.folder, runtime.preload)
     make_probe = partial(probe.library, cache, abi)
     usb = usb_path(serial)  # while it is there: a phone that is lost can no longer be found
-    with closing(AdbDevice(serial, transport, program, make_probe, runtime=runtime.digest, usb=usb)) as device:
-        yield device
-
-
-@contextmanager
-def _bare_phone(serial: str, cache: Path, progress: Progress | None, _step: Step) -> Iterator[Device]:
-    from device_runner.adb_device import PHONE_ROOT, AdbDevice
-    from device_runner.transport.adb_server import default_port
-    from device_runner.transport.adb_transport import AdbTransport
-
-    with closing(AdbDevice(serial, AdbTransport(serial, default_port(), PHONE_ROOT, progress), ["false"])) as device:
-        yield device
+    return AdbDevice(serial, transport, program, make_probe, runtime=runtime.digest, usb=usb)
 
 
 def _require_known(name: str) -> None:

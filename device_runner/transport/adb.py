@@ -132,10 +132,7 @@ class Adb:
         deadline = Deadline(timeout_s)
         with self.blame(request, deadline), self._connect(deadline) as sock:
             self._request(sock, request, deadline)
-            size = receive(sock, 4, deadline)
-            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
-                raise OSError(f"the adb server answered {size!r}")
-            return receive(sock, int(size, 16), deadline).decode(errors="replace")
+            return _text(sock, deadline)
 
     def drop(self, *, timeout_s: float) -> None:
         """Have the server end its connection to the device. What it answers proves nothing."""
@@ -213,12 +210,17 @@ class Adb:
         sock.sendall(b"%04x%b" % (len(payload), payload))
         status = receive(sock, 4, deadline)
         if status == b"FAIL":
-            size = receive(sock, 4, deadline)
-            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
-                raise OSError(f"the adb server answered {status + size!r}")
-            raise AdbRefusal(receive(sock, int(size, 16), deadline).decode(errors="replace"))
+            raise AdbRefusal(_text(sock, deadline))
         if status != b"OKAY":
             raise OSError(f"the adb server answered {status!r}")
+
+
+def _text(sock: socket.socket, deadline: Deadline) -> str:
+    """Return a text of the server's, which its length precedes in hex digits."""
+    size = receive(sock, 4, deadline)
+    if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+        raise OSError(f"the adb server answered {size!r}")
+    return receive(sock, int(size, 16), deadline).decode(errors="replace")
 
 
 def _title(command: Sequence[str]) -> str:

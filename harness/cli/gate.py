@@ -18,7 +18,6 @@ from harness.cli.record_filter import device_of_records, models_of_runs, read_si
 from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.report import verdicts
 from harness.judge.report.screen import Screen, out_json, out_parts
-from harness.judge.report.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ def gate(
     """
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
+    from harness.judge.decisions import keep
     from harness.judge.gate import Gate
     from harness.judge.report.comparison import export_comparison, write_comparison
     from harness.judge.sides import SeriesKey
@@ -90,7 +90,7 @@ def gate(
     else:
         named = {"models": models} if models else {}
         result = _run(what.request(builders=builders, **named), held_to, minutes, device, records)
-        keep_for_history(decisions_of(result.cases, "gate"))
+        keep(decisions_of(result.cases, "gate"))
     export = export_comparison(result) if as_json or exports.given else None
     if export:
         write_comparison(export, **vars(exports))

@@ -231,16 +231,6 @@ class CaseOptions(SuiteOptions):
         """Return the policy of workarounds. Raises UsageError for impossible options."""
         return policy_of(self.as_shipped, self.with_quirks)
 
-    @property
-    def ids(self) -> list[str]:
-        """Return the ids of the cases. Raises UsageError, also for unreadable schedules."""
-        from harness.compile.schedules.database import read
-
-        suite = self.read_suite()
-        if schedules := self.schedules or suite.schedules:
-            read(schedules)
-        return [case.id for case in self.cases(suite.model_copy(update={"schedules": schedules}))]
-
     def request(self, **how: Any) -> Request:
         """Read and check the request. Raises UsageError, SetupMissing."""
         return self.require_effect(super().request(schedules=self.schedules, **how))

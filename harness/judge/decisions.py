@@ -17,6 +17,7 @@ import msgspec
 
 from device_runner.files import append_lines
 from harness.base.failures import reason_alone
+from harness.base.terminal import tell
 from harness.judge.verdict import Verdict
 
 FILE = Path(".asv/confirmed.jsonl")
@@ -71,15 +72,14 @@ def today() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%d")
 
 
-def keep(decisions: Sequence[PairedDecision], file: Path = FILE) -> str:
-    """Add decisions to a file. Returns a message if that fails; the decisions stand without it."""
+def keep(decisions: Sequence[PairedDecision], file: Path = FILE) -> None:
+    """Add decisions to a file, or say that it failed; the decisions stand without it."""
     lines = b"".join(msgspec.json.encode(decision) + b"\n" for decision in decisions)
     try:
         if lines:
             append_lines(file, lines)
     except OSError as error:
-        return f"what was decided in turns is not kept for the history: {error}"
-    return ""
+        tell(f"adreno-bench: what was decided in turns is not kept for the history: {error}")
 
 
 def load(file: Path = FILE) -> DecisionFile:

@@ -110,7 +110,7 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         prepared = prepare(work, run, step)
         facts.add(Environment(prepared.cache.toggles))
         facts.add(HalfRange(half_range(plan, built)))
-        facts.add(Judgement(work.answers.judge, work.unchecked, work.answers.branches))
+        facts.add(Judgement(work.answers.judge, work.answers.unchecked, work.answers.branches))
         probes = [*(run.probes or standard_probes)(work, prepared, run, step), *run.further_probes(work)]
         timeout_s = plan.budget.timeout_s
         with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:

@@ -27,7 +27,7 @@ def prepare(work: Work, run: Run, step: Step) -> Preparation:
     plan = work.plan
     step(RunStep.PREPARING)
     tuning = partial(step, f"{RunStep.PREPARING}, step 1 of 3: tuning session")
-    cache = run.tunings.prepare(plan.case, work.artifact, run.device, work.inputs, plan.budget.timeout_s, tuning)
+    cache = run.tunings.prepare(plan.case, work.artifact, run.device, work.truth.inputs, plan.budget.timeout_s, tuning)
     return Preparation(cache, prepare_reference(plan, work.built, run, step) if run.timed else None)
 
 

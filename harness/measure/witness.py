@@ -34,7 +34,7 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     from harness.compile.artifacts.keys import llvm_double_job, llvm_half_job
 
     answer, accuracy, job = facts.get(Answer), facts.get(Accuracy), work.plan.witness
-    if not answer or not accuracy or not job or work.unchecked:
+    if not answer or not accuracy or not job or work.answers.unchecked:
         return None
     if accuracy.draws > 1 and not accuracy.right:  # the witness answered the first draw
         return None

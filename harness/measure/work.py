@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,11 +55,6 @@ class Work:
     answers: Answers
     """The oracle's."""
 
-    @property
-    def unchecked(self) -> str:
-        """Why no judge outside TVM could give the answers; empty if one did."""
-        return self.answers.unchecked
-
     @cached_property
     def truth(self) -> Truth:
         """Return the truth of its answer, with the tolerance of the precision that the build computes in."""
@@ -74,11 +69,6 @@ class Work:
         plan = self.plan
         allowed = limits(self.artifact.compiled, plan.case.precision, plan.relative_tolerance, plan.rounding_factor)
         return load_truth(answers.folder, *allowed)
-
-    @cached_property
-    def inputs(self) -> Sequence[Array]:
-        """Inputs of the case."""
-        return self.truth.inputs
 
     @cached_property
     def other(self) -> list[Array]:

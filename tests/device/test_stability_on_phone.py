@@ -17,10 +17,10 @@ from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.device import ThermalLimits
 from device_runner.failures import DeviceLost, FlatBattery, Hang
-from device_runner.registry import put_back
 from device_runner.stand_ins.virtual import VirtualPhone, phone, virtual_phone
 from device_runner.stand_ins.virtual.phone import PhoneState
 from device_runner.transport.adb_transport import AdbTransport
+from harness.tools.fleet.devices_command import put_back
 
 pytestmark = pytest.mark.device
 

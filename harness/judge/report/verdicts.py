@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from harness.base.tables import counted, markdown_table, table
-from harness.base.terminal import tell
 from harness.judge.report.table import milliseconds
 from harness.judge.stats.shares import share_interval, signed_share
 from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.judge.compare import Comparison, ComparisonResult, KernelChange
-    from harness.judge.decisions import PairedDecision
     from harness.judge.stats.controls import Fitness
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
@@ -104,14 +102,6 @@ def needed(result: ComparisonResult) -> str:
     more = max(1, math.ceil(result.needed_minutes))
     of_all = f"{open_still} of {counted(len(result.cases), 'case')} {'is' if open_still == 1 else 'are'} not decided"
     return f"the time was up: {of_all}. Run it again with about {counted(more, 'more minute')} (--minutes)"
-
-
-def keep_for_history(decisions: Sequence[PairedDecision]) -> None:
-    """Keep decisions in turns for `history`."""
-    from harness.judge.decisions import keep
-
-    if problem := keep(decisions):
-        tell(f"adreno-bench: {problem}")
 
 
 def _by(comparison: Comparison) -> str:

@@ -20,10 +20,10 @@ from harness.cli.commands import usage_line
 from harness.cli.hints import last_words
 from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes
+from harness.judge.decisions import keep
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.judge.report.verdicts import keep_for_history
 from harness.tools.shared.comparison_view import ComparisonView, view_sides
-from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, on_each_revision
+from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, case_ids, on_each_revision
 from harness.tools.shared.revisions import revision
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _of_revisions(
     from harness.tools.ab.revision_pair import RevisionPair
     from harness.tools.shared.toolchain import Toolchain
 
-    cases, cache = what.ids, cache_root()
+    cases, cache = case_ids(what), cache_root()
     base, head = (revision(word, config, cache) for word in words)
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
@@ -239,5 +239,5 @@ def _of_revisions(
             "compare", {Arm.BASE: first, Arm.HEAD: second}, {arm: file.path for arm, file in folder.files.items()}
         )
         result = pair.compare(cases, confirming.rules, confirming.most_sessions, explain)
-    keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
+    keep(decisions_of(result.cases, "compare", base.name, head.name))
     return ComparisonView(result, confirming.rules, f"base is {base}, head is {head}{folder.remark}")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.adb_device import AdbDevice
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure, RigFailure
-from device_runner.registry import list_devices, put_back
+from device_runner.registry import list_devices, open_device
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import ExitCode
@@ -68,6 +70,15 @@ def devices(
         _restore(device, as_json)
     else:
         _list(tracker, as_json)
+
+
+def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, str]:
+    """Restore what a killed run left changed on a device: the result for each knob, empty if nothing was changed.
+
+    Raises `UnknownDevice`, `DeviceBusy` if somebody measures on it, or `DeviceLost` if it cannot be reached.
+    """
+    with open_device(name, cache, timeout_s=timeout_s, runtime=False) as device:
+        return device.keeper.put_back() if isinstance(device, AdbDevice) else {}
 
 
 def _restore(name: str | None, as_json: bool) -> None:

@@ -28,7 +28,7 @@ from harness.tools.isa.network import GpuNetwork, codes_of, networks, work_of
 from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
-from harness.tools.shared.revision_options import on_each_revision
+from harness.tools.shared.revision_options import case_ids, on_each_revision
 from harness.tools.shared.revisions import revision
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
@@ -283,7 +283,7 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
     """Return the cases on each GPU, each with what it is compared with; and why the others were not built."""
     with Screen() as screen:
         if asked.release:
-            builds = _of_revision(asked.release, asked.what.ids, asked, screen)
+            builds = _of_revision(asked.release, case_ids(asked.what), asked, screen)
         else:
             builds = build_only(asked.what.request(), asked.device, screen)
         keys = {build.case.id: build.artifact for build in builds if build.artifact}

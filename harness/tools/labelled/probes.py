@@ -74,7 +74,7 @@ class LabelledProbe:
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Run all labelled inputs; for a quick look the first ones."""
-        budget, batch = self.work.plan.budget, len(self.work.inputs[0])
+        budget, batch = self.work.plan.budget, len(self.work.truth.inputs[0])
         count = batch * max(1, QUICK_INPUTS // batch) if budget.quick else None
         inputs, labels, oracle = (rows[:count] for rows in load_arrays(self.work.answers.folder / LABELLED))
         yield top_one(best_classes(_asking(program, budget.timeout_s), inputs, batch), labels, oracle)
@@ -94,7 +94,7 @@ class ScoreProbe:
         place: str = plan.oracle.payload["score"]
         expected, oracle = json.loads((folder / SCORE).read_text(encoding="utf-8"))
         inputs, labels = load_arrays(folder / SCORED)
-        outputs = outputs_of(_asking(program, plan.budget.timeout_s), inputs, len(self.work.inputs[0]))
+        outputs = outputs_of(_asking(program, plan.budget.timeout_s), inputs, len(self.work.truth.inputs[0]))
         name, value = score_of(place, outputs, labels)
         if name != expected:
             raise ModelError(f"{place} returned {name!r}, and {expected!r} for the oracle", hint="return one name")

@@ -20,4 +20,4 @@ def make_probe(work: Work, prepared: Preparation, run: Run, step: Step) -> Probe
         return None
     from harness.tools.repeat.probe import RepeatProbe
 
-    return RepeatProbe(work.plan, work.repeats, work.inputs)
+    return RepeatProbe(work.plan, work.repeats, work.truth.inputs)

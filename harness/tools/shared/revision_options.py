@@ -21,6 +21,16 @@ CompilerRepo = Annotated[
 ]
 
 
+def case_ids(what: CaseOptions) -> list[str]:
+    """Return the ids of the cases. Raises UsageError, also for unreadable schedules."""
+    from harness.compile.schedules.database import read
+
+    suite = what.read_suite()
+    if schedules := what.schedules or suite.schedules:
+        read(schedules)
+    return [case.id for case in what.cases(suite.model_copy(update={"schedules": schedules}))]
+
+
 def on_each_revision(what: CaseOptions, device: str) -> RunOptions:
     """Return what every revision of a compiler is to build and run on a device."""
     from harness.tools.shared.run_options import RunOptions

@@ -28,14 +28,15 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.rule_options import ConfirmOptions
+from harness.judge.decisions import keep
 from harness.judge.report.screen import Screen, out, out_json
 from harness.judge.report.table import milliseconds
-from harness.judge.report.verdicts import keep_for_history
 from harness.judge.stats.shares import signed_share
 from harness.tools.shared.revision_options import (
     DEFAULT_COMPILER_CONFIG,
     CompilerConfig,
     CompilerRepo,
+    case_ids,
     on_each_revision,
 )
 from harness.tools.shared.revisions import Revision, revision
@@ -110,7 +111,7 @@ def bisect(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache, paths
         )
         answer = bisection.run(screen.say, fresh=fresh)
-    keep_for_history(answer.search.confirmed(case_id, as_shipped=quirks.as_shipped))
+    keep(answer.search.confirmed(case_id, as_shipped=quirks.as_shipped))
     if as_json:
         out_json(_plain(answer, case_id))
     else:
@@ -179,7 +180,7 @@ def _the_case(what: CaseOptions) -> str:
     """Return the one case that is meant. Raises UsageError for none, and for several."""
     if not what.case:
         raise UsageError("bisect takes one case", hint="name it with --case; `adreno-bench list` shows them")
-    ids = what.ids
+    ids = case_ids(what)
     if len(ids) > 1:
         names = ", ".join(ids[:4]) + (", ..." if len(ids) > 4 else "")
         raise UsageError(f"bisect takes one case, and {len(ids)} match: {names}", hint="name one of them")

@@ -17,7 +17,7 @@ from harness.base.suite import load_suite
 from harness.cli import app, every_command
 from harness.cli.commands import load_command
 from harness.cli.options import CaseOptions
-from harness.tools.shared.revision_options import on_each_revision
+from harness.tools.shared.revision_options import case_ids, on_each_revision
 from harness.tools.shared.run_options import RunOptions
 
 pytestmark = pytest.mark.usefixtures("no_device")
@@ -85,7 +85,7 @@ def test_no_suite_file_is_needed_and_the_paths_are_those_of_a_new_suite() -> Non
 
 def test_the_keys_of_a_suite_hold_for_the_models_that_are_given() -> None:
     Path("adreno-bench.toml").write_text('models = ["resnet18"]\npaths = ["opencl"]\ntunings = ["untuned", "tuned"]\n')
-    assert CaseOptions(model=["tiny"]).ids == ["tiny-opencl-float32-untuned", "tiny-opencl-float32-tuned"]
+    assert case_ids(CaseOptions(model=["tiny"])) == ["tiny-opencl-float32-untuned", "tiny-opencl-float32-tuned"]
 
 
 def test_revisions_are_given_the_models_in_words_that_mean_the_same_elsewhere(

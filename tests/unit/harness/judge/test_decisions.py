@@ -38,16 +38,19 @@ def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
     open_still, lost = settled(structs.replace(SLOWER, verdict=Verdict.INCONCLUSIVE), 32), settled(None, 5)
     found = decisions_of([settled(SLOWER, 12), settled(SLOWER, 0), open_still, lost], "compare", "0.26.0", "0.27.0")
     file = tmp_path / "new" / "confirmed.jsonl"
-    assert keep(found, file) == ""
+    keep(found, file)
     ((one,), skipped) = load_confirmed(file)
     assert (one.verdict, one.sessions, one.relative, one.by) == (Verdict.SLOWER, 12, 0.31, "compare")
     assert (one.base, one.head) == (MeasuredBuild("a" * 24, "0.26.0"), MeasuredBuild("b" * 24, "0.27.0"))
     assert not skipped
 
 
-def test_a_file_that_cannot_be_written_is_said_and_a_torn_line_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_said_and_a_torn_line_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert "not kept" in keep(decisions_of([settled(SLOWER, 12)], "gate"), tmp_path / "file" / "confirmed.jsonl")
+    keep(decisions_of([settled(SLOWER, 12)], "gate"), tmp_path / "file" / "confirmed.jsonl")
+    assert "not kept" in capsys.readouterr().err
     keep(decisions_of([settled(structs.replace(SLOWER, high=math.inf), 12)], "gate"), tmp_path / "kept")
     (tmp_path / "kept").write_bytes((tmp_path / "kept").read_bytes() + b'{"identity": 3}\n{"case":\xff')
     found, skipped = load_confirmed(tmp_path / "kept")

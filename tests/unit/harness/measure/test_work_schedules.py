@@ -29,7 +29,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.work import schedule_complaint, schedule_summary
-from harness.tools.shared.revision_options import on_each_revision
+from harness.tools.shared.revision_options import case_ids, on_each_revision
 
 KERNEL = "// Function: {0}\n__kernel void {0}(__global float* restrict x) {{\n  x[0] = {1};\n}}\n"
 TUNED = Case("tiny", "opencl", Precision.FLOAT32, Tuning.SCHEDULED)
@@ -174,9 +174,9 @@ def test_revisions_are_compared_by_cases_with_the_schedules_that_were_given(tmp_
     suite(tmp_path)
     what = CaseOptions(tmp_path / "suite.toml", ["*-scheduled"], schedules=file)
     with pytest.raises(UsageError, match="there is no file of schedules"):
-        _ = what.ids
+        _ = case_ids(what)
     Schedules(ORIGIN, (a_schedule(),)).write(file)
-    assert what.ids == ["tiny-opencl-float32-scheduled"]
+    assert case_ids(what) == ["tiny-opencl-float32-scheduled"]
     assert on_each_revision(what, "virtual").words[4:] == ["--schedules", str(file)]
 
 
