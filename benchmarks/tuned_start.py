@@ -21,9 +21,7 @@ def start_ms(made: Bench, tuned: bool) -> float:
     with made.device.session({}, timeout_s=LONG_S) as session:
         program = session.load(loadable, timeout_s=LONG_S)
         store = TuningStore(cache_root())
-        blob = (
-            store.find_or_tune(path, made.artifact.key, made.device, loadable, made.inputs, LONG_S) if tuned else None
-        )
+        blob = store.find_or_tune(path, made.artifact, made.device, made.inputs, LONG_S) if tuned else None
         if blob:
             TUNERS[path].use(program, blob, LONG_S)
         _, first_run_ms = program.run(made.inputs, timeout_s=LONG_S)

@@ -38,10 +38,7 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
         return None
     compiling = partial(step, f"{RunStep.PREPARING}, step 2 of 3: compiling the reference kernel")
     try:
-        inputs = [input_of(TURNS)]
-        binaries = run.tunings.find_or_tune(
-            "opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S, compiling
-        )
+        binaries = run.tunings.find_or_tune("opencl", artifact, run.device, [input_of(TURNS)], TIMEOUT_S, compiling)
         source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
 
         def find() -> bytes:

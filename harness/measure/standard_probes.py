@@ -31,10 +31,10 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
 
     What is timed comes last: a wrong answer gets no latency.
     """
-    probes: list[Probe] = [VacuityProbe(work)]
+    probes: list[Probe] = [UntimedProbe(lambda _: _vacuity_of(work))]
     makers: list[ProbeMaker] = [load(place) for tool in tools() for place in tool.probes]
     added = [probe for make in makers if (probe := make(work, prepared, run, step))]
-    probes += [*(probe for probe in added if not probe.timed), ToggleProof(prepared)]
+    probes += [*(probe for probe in added if not probe.timed), UntimedProbe(prepared.cache.proof)]
     if not run.timed:
         return probes
     if not work.plan.budget.sustain_s:
@@ -43,30 +43,23 @@ def standard_probes(work: Work, prepared: Preparation, run: Run, step: Step) -> 
 
 
 @dataclass(frozen=True)
-class VacuityProbe:
-    """Checks whether a right answer proves anything. Needs no device."""
+class UntimedProbe:
+    """A probe of one fact, which takes no time of the device."""
 
-    work: Work
-    step = ""
-    timed = False
-
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Vacuity]:
-        """Hold the oracle to its own judgement."""
-        truth = self.work.truth
-        yield vacuity(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding, truth.leeway)
-
-
-@dataclass(frozen=True)
-class ToggleProof:
-    """Proof of the toggles from the session's own process."""
-
-    prepared: Preparation
+    look: Callable[[Session], object]
+    """Returns the fact."""
     step = ""
     timed = False
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
-        """Ask the process and read its log."""
-        yield self.prepared.cache.proof(session)
+        """Yield the fact."""
+        yield self.look(session)
+
+
+def _vacuity_of(work: Work) -> Vacuity:
+    """Return whether a right answer proves anything: the oracle is held to its own judgement."""
+    truth = work.truth
+    return vacuity(truth.expected, work.other, truth.relative_tolerance, truth.rounding, truth.leeway)
 
 
 @dataclass(frozen=True)

@@ -216,15 +216,14 @@ class TuningStore:
         tuner = TUNERS[family_of(case.path)]
         if not case.tuning.cached:
             return CacheUse(tuner, timeout_s)
-        blob = self.find_or_tune(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s, tuning)
+        blob = self.find_or_tune(case.path, artifact, device, inputs, timeout_s, tuning)
         return CacheUse(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
 
     def find_or_tune(
         self,
         path: str,
-        artifact: str,
+        artifact: Artifact,
         device: Device,
-        loadable: Loadable,
         inputs: Sequence[Array],
         timeout_s: float,
         tuning: Callable[[], object] = bool,
@@ -233,9 +232,9 @@ class TuningStore:
 
         def tune() -> bytes:
             tuning()
-            return TUNERS[family_of(path)].tune(device, loadable, inputs, timeout_s)
+            return TUNERS[family_of(path)].tune(device, artifact.loadable, inputs, timeout_s)
 
-        return self.find_or_make(path, artifact, device, tune)
+        return self.find_or_make(path, artifact.key, device, tune)
 
     def find_or_make(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
         """Return what is kept of this kind for an artifact on this device, made if there is none.

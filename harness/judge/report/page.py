@@ -18,36 +18,28 @@ from device_runner.files import write_whole
 from harness.judge.report import words
 
 if TYPE_CHECKING:
-    from types import CodeType
-
     from jinja2 import Environment
-    from jinja2.bccache import Bucket
 
 ROOM = "harness.judge.report"
 PLOTLY, SCRIPT, FILTER, COPY = SCRIPTS = ("plotly.js", "figures.js", "filter.js", "copy.js")
 FIGURES = (PLOTLY, SCRIPT)
 """Scripts of a page with figures."""
 
-_COMPILED: dict[tuple[str, str], CodeType | None] = {}
-"""Code of templates by name and file, and by the hash of their text."""
-
 
 def environment(*packages: str) -> Environment:
     """Return our templates and those of packages, with what all of them use. Raises SetupMissing without jinja2."""
     try:
-        from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
-        from jinja2.utils import htmlsafe_json_dumps
+        import jinja2  # noqa: F401
     except ImportError as error:
         raise SetupMissing(f"{error.name} is not installed", hint="pip install 'adreno-bench[history]'") from None
+    return _environment(packages)
 
-    class CompiledTemplates(BytecodeCache):
-        """The templates that this process has compiled: a dozen pages of one command share most of them."""
 
-        def load_bytecode(self, bucket: Bucket) -> None:
-            bucket.code = _COMPILED.get((bucket.key, bucket.checksum))
-
-        def dump_bytecode(self, bucket: Bucket) -> None:
-            _COMPILED[bucket.key, bucket.checksum] = bucket.code
+@cache
+def _environment(packages: Sequence[str]) -> Environment:
+    """Make an environment once, which keeps its compiled templates: a dozen pages of one command share most of them."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from jinja2.utils import htmlsafe_json_dumps
 
     templates = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in (*packages, ROOM)]),
@@ -55,7 +47,6 @@ def environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        bytecode_cache=CompiledTemplates(),
     )
     templates.globals.update(zip=zip, words=words)
     templates.filters["json"] = lambda value: htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False)
