@@ -33,7 +33,7 @@ from harness.judge.sides import (
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
-from harness.judge.stats.controls import PROBE_LIMITS, Fitness, blindness, gauge
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Location, Noise, ReferenceSamples, Samples, as_numbers, summarise_each
 from harness.judge.verdict import Verdict
@@ -301,21 +301,12 @@ def fitness_of(timed: Pairs, changes: Mapping[SeriesKey, Change], rules: Rules) 
         for key, pair in timed.items()
         if same_build(*pair) and min(len(side.sessions) for side in pair) >= FEWEST_SESSIONS
     }
-    rigs = _probes_by_rig(timed)
-    return gauge(controls, _joined_probes(rigs), _reference_changes(rigs, rules), FACTOR)
+    rigs = probes_by_rig(timed)
+    return gauge(controls, joined_probes(rigs), _reference_changes(rigs, rules), FACTOR)
 
 
-def blindness_of(base: Sides, head: Sides) -> str:
-    """Return why no slowness can be seen in these sessions: a kernel made slower is not measured slower.
-
-    Empty if it is.
-    """
-    pairs = {key: (base[key], side) for key, side in head.items() if key in base}
-    probes = _joined_probes(_probes_by_rig(pairs))
-    return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
-
-
-def _probes_by_rig(pairs: Pairs) -> ProbesByRig:
+def probes_by_rig(pairs: Pairs) -> ProbesByRig:
+    """Return the sessions of the reference kernel on both sides, by identity."""
     rigs: ProbesByRig = defaultdict(lambda: ([], []))
     for key, (base, head) in pairs.items():
         was, now = rigs[key.identity]
@@ -324,7 +315,7 @@ def _probes_by_rig(pairs: Pairs) -> ProbesByRig:
     return rigs
 
 
-def _joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
+def joined_probes(rigs: ProbesByRig) -> dict[str, ReferenceSamples]:
     """Join the sessions of each kernel of each side, by where it ran; that of another compiler lasts another time."""
     probes: dict[str, ReferenceSamples] = {}
     for identity, sides in rigs.items():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceBusy, RigFailure
-from device_runner.files import scratch_folder
+from device_runner.files import scratch_folder, write_whole
 from device_runner.lease import lease
 from device_runner.registry import in_use
 from device_runner.store import cache_root
@@ -129,8 +129,9 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
         without = set(_without_records(folder))
         variables = _variables(request, identity, folder)
         if open_ones := reopen_commits(folder, request.everywhere):
-            with _hash_file(open_ones) as commits:
-                _asv(project, _arguments(machine, request, commits), variables)
+            with scratch_folder() as scratch:
+                hashes = write_whole(scratch / "commits.txt", "\n".join(open_ones))
+                _asv(project, _arguments(machine, request, f"HASHFILE:{hashes}"), variables)
         code = _asv(project, _arguments(machine, request, request.commits), variables)
         records = new_records(folder, before)
     missing = _without_records(folder)
@@ -201,14 +202,6 @@ def _arguments(machine: str, request: HistoryRequest, commits: str) -> list[str]
     options += ["--record-samples"] if request.record_samples else []
     options += ["--skip-existing"] if request.skip_existing else []
     return ["run", *options, *request.options, *([commits] if commits else [])]
-
-
-@contextlib.contextmanager
-def _hash_file(commits: Sequence[str]) -> Iterator[str]:
-    with scratch_folder() as folder:
-        file = folder / "commits.txt"
-        file.write_text("\n".join(commits), encoding="utf-8")
-        yield f"HASHFILE:{file}"
 
 
 def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:

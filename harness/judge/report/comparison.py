@@ -235,9 +235,7 @@ def _case(comparison: Comparison) -> CaseComparison:
     change = comparison.change
     numbers = ("relative", "low", "high", "delta_ms", "p", "relevant", "sees")
     return CaseComparison(
-        case=comparison.key.case,
-        identity=comparison.key.identity,
-        as_shipped=comparison.key.as_shipped,
+        **comparison.key._asdict(),
         verdict=comparison.verdict,
         suspicion=comparison.suspicion,
         confidence=comparison.confidence,
@@ -255,16 +253,8 @@ def _case(comparison: Comparison) -> CaseComparison:
 def _side(side: Side | None, latency_ms: float) -> SideExport | None:
     if side is None:
         return None
-    return SideExport(
-        outcome=side.outcome,
-        message=side.message,
-        latency_ms=finite(latency_ms),
-        artifact=side.artifact,
-        quirks=list(side.quirks),
-        tvm=side.tvm,
-        emulated=list(side.emulated),
-        vacuous=list(side.vacuous),
-    )
+    same = {name: getattr(side, name) for name in SideExport.model_fields.keys() - {"latency_ms"}}
+    return SideExport(latency_ms=finite(latency_ms), **same)
 
 
 def _side_text(side: SideExport) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from harness.judge.compare import Comparison, ComparisonResult, blindness_of, compare_sides
+from harness.judge.compare import Comparison, ComparisonResult, compare_sides
 from harness.judge.confirm import Explain, SessionBudget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
@@ -18,6 +18,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
+from harness.tools.ab.blindness import blindness_of
 from harness.tools.shared.toolchain import CaseBuild, Toolchain
 
 Keep = Callable[[Arm, Record], None]

@@ -14,7 +14,7 @@ from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
-from harness.judge.compare import Comparison, blindness_of, compare_sides
+from harness.judge.compare import Comparison, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, Side, side_of
@@ -26,6 +26,7 @@ from harness.measure.case_worker import run_with_recovery
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
 from harness.measure.workbench import Request, make_ready, open_workbench
+from harness.tools.ab.blindness import blindness_of
 from harness.tools.shared.comparison_view import ComparisonView
 
 AXES = ("model", "path", "precision", "tuning")
