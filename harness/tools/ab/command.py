@@ -22,13 +22,13 @@ from harness.cli.record_filter import load_sides
 from harness.cli.rule_options import ConfirmOptions, Minutes
 from harness.judge.decisions import keep
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.tools.shared.comparison_view import ComparisonView, view_sides
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, case_ids, on_each_revision
 from harness.tools.shared.revisions import revision
 
 if TYPE_CHECKING:
     from harness.judge.stats.turns import Arm
     from harness.measure.records.record import Record
+    from harness.tools.shared.comparison_view import ComparisonView
 
 
 @options.grouped
@@ -96,6 +96,7 @@ def compare(
     from harness.judge.compare import exit_code
     from harness.judge.report.comparison import write_comparison
     from harness.measure.records.view import without_garbage_collection
+    from harness.tools.shared.comparison_view import view_sides
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -225,6 +226,7 @@ def _of_revisions(
     from harness.judge.confirm import SessionBudget, decisions_of, explainer
     from harness.judge.stats.turns import Arm
     from harness.tools.ab.revision_pair import RevisionPair
+    from harness.tools.shared.comparison_view import ComparisonView
     from harness.tools.shared.toolchain import Toolchain
 
     cases, cache = case_ids(what), cache_root()
