@@ -6,13 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from device_runner.device import Loadable
+from device_runner.device import Array, Loadable
 from device_runner.failures import Failure
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 LIBRARY = "lib.so"
 MANIFEST = "manifest.json"

@@ -16,10 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from device_runner.names import load as load_named
 from harness.base.failures import NoOutsideAnswer, OracleNotFinite
+from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import (
     BRANCHES,
     INPUTS,
@@ -45,11 +47,7 @@ from harness.compile.oracle.onnx_reference import OnnxReference
 from harness.compile.oracle.onnx_runtime import FoldedOnnxRuntime, OnnxRuntime
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.base.request import CompileRequest
-
-    Ask = Callable[[Mapping[str, Array]], list[Array]]
+Ask = Callable[[Mapping[str, Array]], list[Array]]
 
 
 @dataclass(frozen=True)

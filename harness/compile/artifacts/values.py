@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.models.spec import InputSpec
-
-    Values = Mapping[str, Array]
+from device_runner.device import Array
+from harness.compile.models.spec import InputSpec
+from harness.compile.oracle.judge import Values
 
 
 def inputs_of(

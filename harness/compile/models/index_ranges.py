@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from harness.base.failures import ModelError
 from harness.base.model import Distribution
 from harness.compile.models.onnx_inputs import inputs_of
 from harness.compile.models.outline import NetworkView, attribute_of, kind_of, node_name, operand
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array, Inputs
+from harness.compile.models.spec import Inputs
 
 Shape = tuple[int, ...]
 

@@ -17,7 +17,6 @@ from device_runner.files import what_else
 from harness.base.failures import ModelError
 from harness.base.tables import counted
 from harness.compile.models.outline import all_graphs, check, inner_graphs
-from harness.compile.models.preparation.order import sort_operators
 
 LARGEST_FILE_BYTES = (1 << 31) - 1
 """Largest protobuf message; a larger network keeps its weights in other files."""
@@ -35,6 +34,8 @@ _GET_AGAIN = "get the file again"
 
 def load(file: Path) -> Any:
     """Return the network, whole, checked and dense, with its external data brought in. Raises `ModelError`."""
+    from harness.compile.models.preparation.order import sort_operators
+
     model = parse(file)
     bring_in_external_data(model, file)
     sort_operators(model)  # as onnxruntime does: some exporters leave them in disorder

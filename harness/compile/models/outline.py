@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from harness.base.failures import ModelError, UnsupportedOperator
 
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
-
+Types = Mapping[str, Any]
+"""ONNX's types of tensors, by name."""
 SMALL_ELEMENTS = 64
 """A tensor of so many elements may be a shape, axes or the like."""
 OLDEST_IR_VERSION = 4
@@ -332,7 +332,7 @@ class NetworkView:
         self.model = model
 
     @cached_property
-    def _types(self) -> Mapping[str, Any]:
+    def _types(self) -> Types:
         return tensor_types(self.model)
 
     @cached_property

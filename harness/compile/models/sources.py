@@ -31,9 +31,6 @@ from harness.compile.models.named import NamedModel, named_models
 from harness.compile.models.onnx_inputs import Fixes, Shapes, fix_inputs, fix_shapes, input_specs, require_tensors
 from harness.compile.models.onnx_read import bring_in_external_data, parse, require_numbers, write_dense
 from harness.compile.models.outline import check, double_operators
-from harness.compile.models.preparation import prepare
-from harness.compile.models.preparation.opset import widen_bfloats
-from harness.compile.models.preparation.order import sort_operators
 from harness.compile.models.spec import FixedInput, Inputs, InputSpec, LabelledData, Original, require_drawable
 
 
@@ -144,7 +141,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 @functools.lru_cache(maxsize=64)
 def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> PreparedModel:
     """Read a file once, however many cases ask for it."""
-    import_module("onnx")  # here, and not anew in each fork
+    import_module("harness.compile.models.preparation")  # here, and not anew in each fork
     onnx = onnx_of(file, cache, trust=options.trust)
     return run_limited(file, lambda: _prepare_here(name, file, onnx, options, cache))
 
@@ -199,6 +196,10 @@ def read_and_prepare(
 
     Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
     """
+    from harness.compile.models.preparation import prepare
+    from harness.compile.models.preparation.opset import widen_bfloats
+    from harness.compile.models.preparation.order import sort_operators
+
     if fixes and source != file:
         raise ModelError(f"inputs of {source} cannot be fixed", hint="--fix is for .onnx files: export it as ONNX")
     model = parse(file)

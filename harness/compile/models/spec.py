@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from device_runner.device import Array
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
 from harness.base.model import Distribution
 
 if TYPE_CHECKING:
     import numpy as np
-    import numpy.typing as npt
-
-    Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)

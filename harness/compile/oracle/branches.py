@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from onnx import numpy_helper
 
 from harness.compile.models.outline import constants
 from harness.compile.models.preparation.branches import WORDS, chosen_if, lift_branches
 from harness.compile.models.preparation.order import remove_unread
+from harness.compile.oracle.judge import Values
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.truth import with_outputs
-
-if TYPE_CHECKING:
-    from harness.compile.oracle.judge import Values
 
 
 def branches_taken(model: Any, inputs: Values) -> list[str]:
@@ -20,8 +20,6 @@ def branches_taken(model: Any, inputs: Values) -> list[str]:
     The branches are lifted in the model itself. An If inside a loop, which may take both, is not among them. Raises
     NoAnswer, Refusal.
     """
-    from onnx import numpy_helper
-
     lift_branches(model)
     conditions = {name: node.input[0] for node in model.graph.node if (name := chosen_if(node))}
     weights = constants(model)

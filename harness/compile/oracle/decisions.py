@@ -8,15 +8,16 @@ them, and how far the answer moves when what is compared is off by as much as it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import helper, numpy_helper
+
+from device_runner.device import Array
 from harness.compile.models.outline import copy_of
 from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.oracle.judge import Values
 from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
 
 DRAWS = 8
 """How often what is compared is moved by chance: to opposite sides in turn, so that one of each pair crosses a tie."""
@@ -52,8 +53,6 @@ def compared_with_themselves(
     Both sides have the same number, chosen from the same tensor, and no rounding comes between them. A number that the
     tensor has twice may meet its double, which was rounded for itself.
     """
-    import numpy as np
-
     chosen: dict[str, set[str]] = {}
     weights = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
@@ -73,8 +72,6 @@ def compared_with_themselves(
 
 def hold(model: Any, decided: Values) -> Any:
     """Return the network with these decisions as constants."""
-    from onnx import numpy_helper
-
     whole = copy_of(model)
     nodes = []
     for node in whole.graph.node:
@@ -90,8 +87,6 @@ def hold(model: Any, decided: Values) -> Any:
 
 def with_pushes(model: Any, compared: Values) -> Any:
     """Return the network with an input for each of these tensors, `NAME/push`, that is added where it is compared."""
-    from onnx import helper
-
     whole = copy_of(model)
     nodes, pushed = list(whole.graph.node), set()
     del whole.graph.node[:], whole.graph.value_info[:]
@@ -111,8 +106,6 @@ def with_pushes(model: Any, compared: Values) -> Any:
 
 def pushes(distances: Values) -> Iterator[Values]:
     """Yield the inputs of each draw, which push by up to these distances."""
-    import numpy as np
-
     for pair in range(DRAWS // 2 + len(ALIKE)):
         chance, drawn = np.random.default_rng(pair), pair < DRAWS // 2
         by: dict[str, Array] = {}

@@ -6,18 +6,17 @@ each were moved by itself, their difference times so much would be anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Set
+from typing import Any
 
-from harness.compile.models.outline import constants, inner_graphs
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from device_runner.device import Array
+from harness.compile.models.outline import Types, constants, inner_graphs
 from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.oracle.judge import Values
 from harness.compile.oracle.operands import SELECTING
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
-
-    Types = Mapping[str, Any]
 
 LARGEST = 2.0**24
 """Largest number up to which float32 has all whole ones."""
@@ -33,8 +32,6 @@ def keeps_whole(node: Any, exact: Set[str]) -> bool:
 
 def exact_tensors(model: Any, types: Types, inputs: Values) -> set[str]:
     """Return the tensors that have whole numbers, whatever the operators before them round."""
-    from onnx import TensorProto, numpy_helper
-
     floats = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
     exact = {name for name, kind in types.items() if kind.elem_type not in floats}
     exact |= {name for name, array in inputs.items() if _is_whole(array)}
@@ -55,8 +52,6 @@ def _nodes(graph: Any) -> Iterator[Any]:
 
 def _is_whole(array: Array) -> bool:
     """Return whether an array has whole numbers alone, or infinities; a look at the first settles most."""
-    import numpy as np
-
     if array.dtype.kind != "f":
         return True
     for numbers in (array.ravel()[:16], array):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
+from device_runner.device import Array
 
-    Values = Mapping[str, Array]
+Values = Mapping[str, Array]
 
 
 class NoAnswer(Exception):

@@ -12,12 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import le
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
+from onnx import helper
+
+from device_runner.device import Array
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
-from harness.compile.models.outline import copy_of, inlined, kind_of, tensor_types
+from harness.compile.models.outline import Types, copy_of, inlined, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import inline
 from harness.compile.models.preparation.editing import is_onnx
@@ -27,6 +31,7 @@ from harness.compile.models.preparation.quantised import write_quantised_as_floa
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions, operands
 from harness.compile.oracle.exact import exact_tensors
+from harness.compile.oracle.judge import Values
 from harness.compile.oracle.leeway import HALVES, PRECISIONS, SINGLE, Measured, peak_and_rms
 from harness.compile.oracle.onnx_runtime import OnnxRuntime
 from harness.compile.oracle.rounding import (
@@ -40,12 +45,6 @@ from harness.compile.oracle.rounding import (
 )
 from harness.compile.oracle.sums import TERMS, with_serial_sums, with_wide_sums
 from harness.compile.oracle.truth import with_outputs
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
-
-    Types = Mapping[str, Any]
 
 _T = TypeVar("_T")
 _NEWEST_OPSET = 21
@@ -93,8 +92,6 @@ class _JudgedNetwork:
 
     def measure(self) -> list[Measured]:
         """Return what is known of each output."""
-        import numpy as np
-
         places = _or(lambda: coordinate_rounding(self.model, self.types), 0.0)
         least = {precision: AMOUNT[precision] * places for precision in PRECISIONS}
         names = [value.name for value in self.model.graph.output]
@@ -140,8 +137,6 @@ class _JudgedNetwork:
         A sum of n terms, added one by one, is off by √(n/6) halves of a unit (Higham and Mary, SIAM J. Sci. Comput. 41,
         2019). Its operands move by that, which shows where terms cancel, and its result, for where they do not.
         """
-        from onnx import helper
-
         amounts, shaped = {"": AMOUNT[HALVES]}, copy_of(self.fixed)
         sums = [node for node in self.fixed.graph.node if is_onnx(node, *TERMS)]
         tensors = [[node.input[0], node.input[len(node.input[:2]) - 1], *filter(None, node.output)] for node in sums]
@@ -156,8 +151,6 @@ class _JudgedNetwork:
 
     def _own(self) -> list[Array]:
         """Return how far the judge is from double sums, and these from sums that are added term by term."""
-        import numpy as np
-
         wide = OnnxRuntime(with_wide_sums(self.fixed, self.types)).ask(self.inputs)
         off = farthest(self.outputs, [wide])
         if (serial := with_serial_sums(self.fixed, self.types)) is None:
@@ -167,8 +160,6 @@ class _JudgedNetwork:
 
     def _decided(self, precision: str) -> list[tuple[Array, float]] | None:
         """Return the outputs for comparisons that are as close as a precision allows, and how far one of them is."""
-        import numpy as np
-
         compared = {name: value for name, value in self.compared.items() if value.dtype.kind == "f"}
         if not compared:
             return None
@@ -248,8 +239,6 @@ def _reach(value: Array, moved: Array, precision: str, amount: float, exact: boo
 
     In half precision each number has its own bound, by how far it moves itself or numbers of the tensor do typically.
     """
-    import numpy as np
-
     wide, off = value.astype(np.float64), moved.astype(np.float64)
     size = np.where(np.isfinite(wide), np.abs(wide), 0.0)
     if precision == SINGLE or np.isnan(off).any():

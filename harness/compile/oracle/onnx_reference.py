@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from device_runner.device import Array
 from harness.compile.models.outline import all_nodes, attribute_of
 from harness.compile.models.preparation.opset import opset_of
-from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
+from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "LRN": 999}
 """First operator set of which onnx 1.23 computes an operator right, 999 if there is none."""
@@ -23,9 +25,6 @@ class OnnxReference:
 
     def __init__(self, model: Any) -> None:
         """Raise NoAnswer for an operator that it lacks."""
-        import onnx
-        from onnx.reference import ReferenceEvaluator
-        from onnx.reference.op_run import OpRun
 
         class GlobalMaxPool(OpRun):  # type: ignore[misc]
             """That of onnx 1.23 takes the axes of an image, whatever the rank is."""
@@ -50,8 +49,6 @@ class OnnxReference:
 
     def ask(self, inputs: Values) -> list[Array]:
         """Run it. Raises NoAnswer, Refusal."""
-        import numpy as np
-
         try:
             answers = self._evaluator.run(None, dict(inputs))
         except NotImplementedError as error:

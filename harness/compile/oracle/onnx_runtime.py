@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from device_runner.device import Array
 from harness.compile.models.outline import (
     NetworkView,
     all_graphs,
@@ -22,11 +26,7 @@ from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
 from harness.compile.models.preparation.resizing import MODE, POLICY
-from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
+from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 NEWEST_IR_VERSION = 10
 """Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
@@ -134,8 +134,6 @@ def _scale_crops(node: Any, view: NetworkView, write: NodeWriter) -> None:
     Scaled by 1, onnxruntime (1.24) crops nothing. The places of a crop do not depend on the scale. Raises NoAnswer if
     all axes keep their extents, which it copies.
     """
-    import numpy as np
-
     before, after, region = view.shape(node.input[0]), view.shape(node.output[0]), view.constant(node, 1)
     if attribute_of(node, MODE, "") != "tf_crop_and_resize" or not before or not after or region is None:
         return
@@ -157,8 +155,6 @@ def _write_padding_of_pools(model: Any) -> None:
     axis for another's, and finds one itself without dilations. ONNX's reference and torch do not. A window that begins
     in the padding at the end is none, also of a MaxPool.
     """
-    from onnx import helper
-
     write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
     for node in [node for node in all_nodes(model.graph) if is_onnx(node, "MaxPool", "LpPool")]:
         dilated = any(each > 1 for each in attribute_of(node, "dilations", ()))
@@ -194,9 +190,6 @@ def _write_unsigned(model: Any) -> None:
     On a processor without VNNI, onnxruntime (1.24) adds two such products in 16 bits, which overflow: it gives the
     largest number of 16 bits in place of their sum. Its own way out, `session.x64quantprecision`, may end the process.
     """
-    import numpy as np
-    from onnx import TensorProto
-
     if not any(kind_of(node) in _BYTES for node in all_nodes(model.graph)):
         return
     types, write = tensor_types(model), NodeWriter(model, "unsigned")
@@ -231,8 +224,6 @@ def _write_sigmoids(model: Any) -> None:
     onnxruntime's own (1.24) is off by 1.4e-7 of 1, and 0 from -18 on, where the logistic function is 1.5e-8 and more
     than 0 further on.
     """
-    from onnx import TensorProto
-
     if not any(is_onnx(node, "Sigmoid") for node in all_nodes(model.graph)):
         return
     types, write = tensor_types(model), NodeWriter(model, "logistic")

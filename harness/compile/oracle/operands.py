@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnx import TensorProto
+
 from harness.compile.models.outline import attribute_of
 
 FIRST, NONE = (0,), ()
@@ -78,7 +80,5 @@ def decisions(node: Any) -> list[str]:
 
 
 def _to_integers(node: Any) -> bool:
-    from onnx import TensorProto
-
     whole = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32)
     return attribute_of(node, "to", 0) in (*whole, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)

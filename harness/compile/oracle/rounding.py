@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.compile.models.outline import attribute_of, copy_of, inner_graphs, static_shape
+import numpy as np
+from onnx import TensorProto, helper
+
+from device_runner.device import Array
+from harness.compile.models.outline import Types, attribute_of, copy_of, inner_graphs, static_shape
 from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
 from harness.compile.oracle.operands import SELECTING, data_operands
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
-
-    Types = Mapping[str, Any]
-    Amounts = Mapping[str, float]
+Amounts = Mapping[str, float]
 
 AMOUNT = {SINGLE: 2.0**-21, HALVES: 2.0**-10}
 """Most that a number is moved, relative to itself: four units in the last place of float32, and one of float16. A
@@ -38,8 +38,6 @@ def farthest(outputs: Sequence[Array], answers: Iterable[Sequence[Array]]) -> li
     Where an answer is not finite and the output is, the number says nothing: it counts as the farthest of its output.
     All are NaN if none is finite.
     """
-    import numpy as np
-
     largest = [np.full(output.shape, np.nan) for output in outputs]
     for answer in answers:
         for distances, output, other in zip(largest, outputs, answer, strict=True):
@@ -52,8 +50,6 @@ def farthest(outputs: Sequence[Array], answers: Iterable[Sequence[Array]]) -> li
 
 def _distances(output: Array, other: Array) -> Array:
     """Return how far two answers lie apart, NaN where only one is finite."""
-    import numpy as np
-
     if output.shape != other.shape:
         raise ValueError("another shape")
     mine, theirs = output.astype(np.float64), other.astype(np.float64)
@@ -65,8 +61,6 @@ def _distances(output: Array, other: Array) -> Array:
 
 def relative_movement(moved: Array, output: Array) -> float:
     """Return the larger of two relative distances: of the peaks, and of the root mean squares. 0 of integers."""
-    import numpy as np
-
     if output.dtype.kind != "f" or output.size == 0:
         return 0.0
     wide = output.astype(np.float64)
@@ -88,8 +82,6 @@ def coordinate_rounding(model: Any, types: Types) -> float:
 
 def in_half(types: Types) -> bool:
     """Return whether a network has numbers in half precision."""
-    from onnx import TensorProto
-
     return any(kind.elem_type == TensorProto.FLOAT16 for kind in types.values())
 
 
@@ -119,8 +111,6 @@ def _move_graph(
     graph: Any, types: Types, seeds: Iterable[float], moved: Mapping[str, str], exact: Set[str], amounts: Amounts
 ) -> None:
     """Move the numbers of one graph. `moved` names those that the graphs around it have moved before."""
-    from onnx import TensorProto, helper
-
     moved, nodes = dict(moved), list(graph.node)
     sources = {value.name for value in (*graph.input, *graph.initializer)}
     del graph.node[:], graph.value_info[:]

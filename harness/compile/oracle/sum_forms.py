@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.compile.models.outline import attribute_of, copy_of, operand, static_shape, tensor_types
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from harness.compile.models.outline import Types, attribute_of, copy_of, operand, static_shape, tensor_types
 from harness.compile.models.preparation.definitions import inline, write_reduction
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
 
-if TYPE_CHECKING:
-    Types = Mapping[str, Any]
-    Shape = Sequence[int]
+Shape = Sequence[int]
 
 FUNCTIONS = (
     *("LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax"),
@@ -31,8 +32,6 @@ SHORT = 512
 
 def as_means(model: Any, types: Types, long: int) -> tuple[Any, Types]:
     """Return the network with global pools and norms of channels as the sums that they are, and its types."""
-    import numpy as np
-
     model, types = as_functions(model, types, ONLY_FUNCTIONS, long)
     plain = copy_of(model)
     write = NodeWriter(plain, "mean")
@@ -89,8 +88,6 @@ def _groups(node: Any) -> int:
 
 def split_convolution(write: NodeWriter, node: Any, weight: Shape) -> list[Any]:
     """Return a convolution as the sum of several, in double precision; the bias is in the first."""
-    from onnx import TensorProto
-
     parts = list[str]()
     channels = weight[1] if node.op_type == "Conv" else weight[0] // _groups(node)
     split = _by_channels(write, node, weight, channels) if channels > 1 else _by_kernel(write, node, weight)
@@ -104,8 +101,6 @@ def split_convolution(write: NodeWriter, node: Any, weight: Shape) -> list[Any]:
 
 def _by_channels(write: NodeWriter, node: Any, weight: Shape, channels: int) -> Iterator[tuple[str, str]]:
     """Yield some channels of each group with their weights, until there are no more."""
-    import numpy as np
-
     x, whole = node.input[:2]
     each = max(1, channels * SHORT // convolution_terms(node, weight))
     for begin in range(0, channels, each):
@@ -117,8 +112,6 @@ def _by_channels(write: NodeWriter, node: Any, weight: Shape, channels: int) -> 
 
 def _by_kernel(write: NodeWriter, node: Any, weight: Shape) -> Iterator[tuple[str, str]]:
     """Yield the input with parts of a kernel of one channel, which is 0 elsewhere."""
-    import numpy as np
-
     x, whole = node.input[:2]
     part_of = np.arange(math.prod(weight[2:])).reshape(weight[2:]) // SHORT
     for part in range(part_of.max() + 1):
@@ -146,8 +139,6 @@ def halve_window(write: NodeWriter, node: Any) -> list[Any]:
 
 def sum_axes(node: Any, rank: int, weights: Mapping[str, Any]) -> list[int] | None:
     """Return the axes of a sum, in order; None if the network computes them."""
-    from onnx import numpy_helper
-
     axes = attribute_of(node, "axes", None)
     if operand(node, 1):
         axes = numpy_helper.to_array(weights[node.input[1]]).ravel() if node.input[1] in weights else None
@@ -157,8 +148,6 @@ def sum_axes(node: Any, rank: int, weights: Mapping[str, Any]) -> list[int] | No
 
 def add_in_turn(write: NodeWriter, node: Any, shape: Shape, axes: Sequence[int]) -> list[Any]:
     """Return what computes a sum, or a mean, as the last of its partial sums."""
-    import numpy as np
-
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     terms, keep = math.prod(shape[axis] for axis in axes), attribute_of(node, "keepdims", 1)
     result = [1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes]

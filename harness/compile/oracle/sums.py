@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.compile.models.outline import all_graphs, constants, copy_of, static_shape
+from onnx import TensorProto
+
+from harness.compile.models.outline import Types, all_graphs, constants, copy_of, static_shape
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
 from harness.compile.oracle.operands import data_operands
 from harness.compile.oracle.sum_forms import (
@@ -26,9 +28,6 @@ from harness.compile.oracle.sum_forms import (
     sum_axes,
     window_terms,
 )
-
-if TYPE_CHECKING:
-    Types = Mapping[str, Any]
 
 LONG = 4096
 """Number of terms from which on the order of a sum is tried: a shorter one is off by less than any tolerance."""
@@ -91,8 +90,6 @@ def with_serial_sums(model: Any, types: Types) -> Any | None:
 
 def _in_double(write: NodeWriter, node: Any, types: Types) -> list[Any] | None:
     """Return an operator of one result in double precision, between numbers in single precision."""
-    from onnx import TensorProto
-
     if any(node.output[1:]):
         return None
     operands = list(node.input)
@@ -108,8 +105,6 @@ def _in_double(write: NodeWriter, node: Any, types: Types) -> list[Any] | None:
 
 
 def _is_float(types: Types, name: str) -> bool:
-    from onnx import TensorProto
-
     return name in types and types[name].elem_type == TensorProto.FLOAT
 
 

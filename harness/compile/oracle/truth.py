@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import onnx
+
+from device_runner.device import Array
 from device_runner.names import load
 from harness.base.failures import InputRefused, NoOutsideAnswer
 from harness.compile.models.number_formats import with_plain_copies
 from harness.compile.models.outline import copy_of, first_names, tensor_types
 from harness.compile.models.spec import Original
-from harness.compile.oracle.judge import NoAnswer, Refusal
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Judge, Values
+from harness.compile.oracle.judge import Judge, NoAnswer, Refusal, Values
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,6 @@ def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
 
     `model` is the network in the file `original.onnx`. Raises NoOutsideAnswer, InputRefused.
     """
-    import numpy as np
-
     judges = judges_of(model)
     if original.program:
         judges = [partial(load(original.judge), original.program, trust=original.trust), *judges]
@@ -86,8 +84,6 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
 
     Raises NoOutsideAnswer, InputRefused.
     """
-    import numpy as np
-
     names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
     kinds = {name: kind.elem_type for name, kind in tensor_types(model).items()}
     plain, asked = with_plain_copies(model, names, kinds)
@@ -97,8 +93,6 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
 
 def with_outputs(model: Any, names: Sequence[str]) -> Any:
     """Return the network with these tensors as its outputs."""
-    import onnx
-
     whole = copy_of(model)
     del whole.graph.output[:]
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from harness.compile.compiler.compat import array_of, dtype_of, is_constant, is_tensor, rebind_main, type_of
 from harness.compile.compiler.passes import Passes, insert_before_first, names_of, own_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 _NUMPY = tuple(f"relax.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "isnan", "where"))
 """Operators whose result IEEE 754 prescribes to the last bit. numpy has them under the same names."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import NetworkView, all_nodes, attribute_of, node_name
-from harness.compile.models.preparation.resizing import is_smoothed, misread_axes, resized_axes
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
@@ -59,12 +58,16 @@ class Misreading:
 
 
 def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
+    from harness.compile.models.preparation.resizing import misread_axes
+
     for axis in misread_axes(node, view):
         return f"it enlarges {axis.before} pixels by {axis.read}/{axis.before} where the network says {axis.scale:.6g}"
     return ""
 
 
 def _antialias(node: Any, view: NetworkView) -> str:
+    from harness.compile.models.preparation.resizing import is_smoothed, resized_axes
+
     return "it leaves out antialias" if is_smoothed(node, resized_axes(node, view)) else ""
 
 

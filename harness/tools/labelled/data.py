@@ -23,7 +23,7 @@ from harness.compile.models.spec import InputSpec
 from harness.tools.labelled.score import digest_of, load_function
 
 if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
+    from device_runner.device import Array
 
 BEST = 5
 """Classes of an input that are looked at: top-5."""

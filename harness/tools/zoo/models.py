@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.names import load
-from harness.compile.models import preparation
+from harness.compile import models
 from harness.compile.models.named import labelled_data
 from harness.compile.models.spec import Inputs, LabelledData, Original
 from harness.tools.shared.kept_file import keep_file
@@ -89,7 +89,7 @@ class PreparedZooModel(ZooModel):
 
     @property
     def _sources(self) -> list[Path]:
-        return [*super()._sources, *sorted(Path(preparation.__file__).parent.glob("*.py"))]
+        return [*super()._sources, *sorted(Path(models.__file__).with_name("preparation").glob("*.py"))]
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Return the prepared network's file in `cache_dir`."""
@@ -111,8 +111,10 @@ class PreparedZooModel(ZooModel):
     def _prepared(self) -> tuple[Any, list[str]]:
         import onnx
 
+        from harness.compile.models.preparation import prepare
+
         model = onnx.load_model_from_string(self.build().to_bytes())
-        changes = preparation.prepare(model)
+        changes = prepare(model)
         return model, changes
 
 

@@ -3,6 +3,8 @@
 Exporters leave what inference does not need, and write what TVM's importer or one of the paths cannot read, where the
 same network can be written otherwise. The answers stay the same. A model with `clean = false` in the suite is left as
 it is, and the truth is always asked about the file as it was before (`harness.compile.oracle`).
+
+The steps load ONNX, which no command does when it starts: whoever prepares a network imports them then.
 """
 
 from __future__ import annotations

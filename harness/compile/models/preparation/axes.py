@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from onnx import numpy_helper
+
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of, constants, operand, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
@@ -34,8 +37,6 @@ def count_axes_from_zero(model: Any) -> str:
 
 def count_parts_from_zero(model: Any) -> str:
     """Write negative places of SequenceAt from 0, where it is known into how many parts a tensor is split."""
-    import numpy as np
-
     view, write, count = NetworkView(model), NodeWriter(model, "place"), 0
     splits = {node.output[0]: node for node in model.graph.node if is_onnx(node, "SplitToSequence")}
     for node in model.graph.node:
@@ -59,8 +60,6 @@ def _parts(split: Any, view: NetworkView) -> int:
 
 def _count_from_zero(node: Any, rank: int, values: dict[str, Any], writer: NodeWriter) -> bool:
     """Return whether a node had a negative axis, which it has no longer."""
-    from onnx import numpy_helper
-
     if node.op_type in SINGLE:
         axis = attribute_of(node, "axis", 0)
         if axis < 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onnx import helper, numpy_helper
+
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of, constants, first_names, inner_graphs, node_name
 from harness.compile.models.preparation.constants import fold
@@ -34,8 +36,6 @@ def take_branches(model: Any) -> list[str]:
 
     Returns their names, as `then of NAME`. An If inside such a branch stays.
     """
-    from onnx import numpy_helper
-
     values, writer, taken = constants(model), NodeWriter(model, "branch"), list[str]()
 
     def branch_of(node: Any) -> list[Any] | None:
@@ -92,8 +92,6 @@ def _lift_once(model: Any) -> list[Any]:
 
 def _write_choice(condition: str, names: Sequence[str], output: str, mark: str, write: NodeWriter) -> None:
     """Write an If whose branches take what they give from the network around it."""
-    from onnx import helper
-
     nodes = [helper.make_node("Identity", [name], [write.name()]) for name in names]
     ends = [helper.make_empty_tensor_value_info(node.output[0]) for node in nodes]
     graphs = [helper.make_graph([node], "end", [], [end]) for node, end in zip(nodes, ends, strict=True)]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onnx import TensorProto
+
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, replacing
@@ -28,8 +30,6 @@ format is, so that the next convolution has halves on one side alone. Of Clip th
 @replacing("cast", lambda count: f"wrote {counted(count, 'Cast', 'Cast')} of floats by way of int64", "Cast")
 def write_casts(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Cast floats to int64, and that to int32 or uint32."""
-    from onnx import TensorProto
-
     wanted = attribute_of(node, "to", 0)
     kind = view.kind(node.input[0]) if wanted in (TensorProto.INT32, TensorProto.UINT32) else None
     if kind is None or kind.elem_type not in FLOATS:
@@ -41,8 +41,6 @@ def write_casts(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 
 def look_before_casts(model: Any) -> str:
     """Let IsInf and IsNaN read what is cast to float64 for them, as torch's exporter does: no Adreno has float64."""
-    from onnx import TensorProto
-
     view, write = NetworkView(model), NodeWriter(model, "single")
     sources = {node.output[0]: node.input[0] for node in model.graph.node if is_onnx(node, "Cast")}
 
@@ -71,8 +69,6 @@ def write_exponents_as_floats(node: Any, view: NetworkView, write: NodeWriter) -
 
 def compute_in_single(model: Any, kinds: Sequence[str] = IN_SINGLE) -> str:
     """Let operators of half precision compute in float32 where a part of them would be float32 anyway."""
-    from onnx import TensorProto
-
     view, write = NetworkView(model), NodeWriter(model, "single")
 
     def in_single(node: Any) -> list[Any] | None:

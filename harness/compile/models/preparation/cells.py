@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from harness.compile.models.preparation.editing import NodeWriter
 
 Activation = Callable[[str], str]
@@ -132,8 +134,6 @@ class GruCell(RecurrentCell):
 
 def activation(writer: NodeWriter, name: str, alpha: float | None, beta: float | None, dtype: str) -> Activation:
     """Return what writes an activation; its name is one of `PARAMETERS`."""
-    import numpy as np
-
     given = dict(zip(("alpha", "beta"), (alpha, beta), strict=True))
     numbers: dict[str, Any] = dict(PARAMETERS[name])
     numbers |= {key: number for key, number in given.items() if key in numbers and number is not None}

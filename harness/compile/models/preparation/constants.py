@@ -6,6 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
 from harness.base.tables import counted
 from harness.compile.models.outline import all_nodes, attribute_of, constant_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import drop, is_onnx, set_attribute
@@ -38,8 +42,6 @@ one, so they stay. What `BatchNormalization` of operator sets before 14 computes
 
 def write_constants(model: Any) -> str:
     """Write numbers of `Constant` operators as tensors, the only form that TVM's importer reads."""
-    from onnx import numpy_helper
-
     count = 0
     for node in all_nodes(model.graph):
         if is_onnx(node, "Constant") and constant_of(node) is None and (values := compute(model, node, {})):
@@ -66,8 +68,6 @@ def fold(model: Any) -> int:
 
 
 def _fold_once(model: Any) -> int:
-    from onnx import helper, numpy_helper
-
     types, graph = tensor_types(model), model.graph
     values: dict[str, Any] = {tensor.name: tensor for tensor in graph.initializer}
     outputs = {value.name for value in graph.output}
@@ -118,8 +118,6 @@ def _size_bytes(node: Any, values: Mapping[str, Any]) -> int:
 
 def _of_shape(node: Any, shape: tuple[int, ...]) -> Any:
     """Compute a Shape or a Size. Python clamps a slice's ends as ONNX does."""
-    import numpy as np
-
     if node.op_type == "Size":
         return np.array(math.prod(shape), np.int64)
     return np.array(shape[attribute_of(node, "start", 0) : attribute_of(node, "end", None)], np.int64)
@@ -133,10 +131,6 @@ def _byte_length(kind: Any) -> float:
 
 def compute(model: Any, node: Any, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Results of a node of constants by ONNX's reference, by name; None where it has none."""
-    import numpy as np
-    from onnx import helper, numpy_helper
-    from onnx.reference import ReferenceEvaluator
-
     names = [name for name in node.output if name]
     given = {name: numpy_helper.to_array(values[name]) for name in node.input if name}
     inputs = [helper.make_tensor_value_info(name, values[name].data_type, values[name].dims) for name in given]

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto, defs, helper, inliner
+
 from harness.base.failures import ModelError
 from harness.compile.models.outline import NetworkView, attribute_of, copy_of, kind_of, static_shape, tensor_types
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
@@ -54,8 +57,6 @@ def _is_misread(node: Any, view: NetworkView) -> bool:
 
 def inline(model: Any, kinds: Sequence[str]) -> bool:
     """Return whether ONNX's inliner could write all of these kinds, which it cannot where a type is unknown."""
-    from onnx import defs, inliner
-
     typed = copy_of(model)
     _note_types(typed)
     for node in typed.graph.node:
@@ -75,8 +76,6 @@ def inline(model: Any, kinds: Sequence[str]) -> bool:
 
 def _note_types(model: Any) -> None:
     """Note the types of all tensors, which the inliner asks for and of weights does not know."""
-    from onnx import TensorProto, helper
-
     graph = model.graph
     listed = {value.name for value in (*graph.input, *graph.output, *graph.value_info)}
     for name, kind in tensor_types(model).items():
@@ -91,9 +90,6 @@ def write_norms(model: Any, *operators: str) -> list[Any]:
     TVM takes the root of a difference of two means, which rounding makes negative, and neither it nor onnxruntime adds
     what ONNX adds to the deviation: a constant channel was NaN. Raises ModelError for axes that the tensor lacks.
     """
-    import numpy as np
-    from onnx import TensorProto
-
     write, view = NodeWriter(model, "norm"), NetworkView(model)
     reduced = partial(write_reduction, write, opset_of(model))
 
@@ -133,9 +129,6 @@ def write_reduction(
 
 def _write_scalers(model: Any) -> list[Any]:
     """Write how sklearn's networks scale their inputs, by an operator of another domain; returns those that went."""
-    import numpy as np
-    from onnx import TensorProto
-
     write = NodeWriter(model, "scaled")
 
     def scaled(node: Any) -> list[Any] | None:

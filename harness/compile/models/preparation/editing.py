@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import helper, numpy_helper
+
+from device_runner.device import Array
 from harness.compile.models.outline import NetworkView, all_nodes, copy_of, inner_graphs, node_name
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
-
 
 INTEGERS = "integers"
 """Stem of the names of products of integers, and of what is computed of them in float32, whatever the precision."""
@@ -41,25 +41,18 @@ class NodeWriter:
 
     def constant(self, array: Array) -> str:
         """Write a constant; returns its name."""
-        import numpy as np
-        from onnx import numpy_helper
-
         name = self.name()
         self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
         return name
 
     def integers(self, *numbers: int) -> str:
         """Write a constant list of integers; returns its name."""
-        import numpy as np
-
         if numbers not in self._lists:
             self._lists[numbers] = self.constant(np.array(numbers, np.int64))
         return self._lists[numbers]
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Write an operator with one result; returns the result's name."""
-        from onnx import helper
-
         result = output or self.name()
         self.nodes.append(helper.make_node(operator, list(inputs), [result], result, **attributes))
         return result
@@ -156,8 +149,6 @@ def drop(sequence: Any, unwanted: Iterable[Any]) -> None:
 
 def set_attribute(node: Any, name: str, value: Any) -> None:
     """Give a node's attribute a value; None removes it."""
-    from onnx import helper
-
     drop(node.attribute, [attribute for attribute in node.attribute if attribute.name == name])
     if value is not None:
         node.attribute.append(helper.make_attribute(name, value))

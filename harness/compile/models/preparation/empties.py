@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from device_runner.device import Array
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx
 from harness.compile.models.preparation.opset import opset_of
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 SCALES, SIZES = 2, 3
 """Places of a Resize's inputs. TVM's importer stops if it has both."""
@@ -60,8 +60,6 @@ def _leave_out_scales_or_sizes(node: Any, view: NetworkView, write: NodeWriter, 
 
 def scales_of(shape: Sequence[int] | Array, sizes: Array) -> Array:
     """Return the smallest scales that give these sizes, which are rounded down."""
-    import numpy as np
-
     exact = sizes / np.array(shape, np.float64)
     scales = exact.astype(np.float32)
     larger: Array = np.nextafter(scales, np.float32(np.inf))

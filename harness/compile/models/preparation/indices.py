@@ -9,17 +9,18 @@ places of a MaxPool. Of a MaxUnpool it takes no size, and its padding in another
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from device_runner.device import Array
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of, copy_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
 from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import padding_of, strides_and_widths
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
@@ -50,9 +51,6 @@ def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 @replacing("one_hot", lambda count: f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons", "OneHot")
 def write_one_hots(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Compare indices with all places along the new axis, where the depth is a constant."""
-    import numpy as np
-    from onnx import TensorProto
-
     depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
     if depth is None or values is None or shape is None:
         return False
@@ -112,8 +110,6 @@ def write_pool_places(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 
 def _write_places(node: Any, shape: tuple[int, ...], write: NodeWriter) -> None:
     """Write the places as ONNX counts them, through the whole tensor. The first of equal numbers counts."""
-    import numpy as np
-
     planes, size = shape[:2], math.prod(shape[2:])
     order: Any = "F" if attribute_of(node, "storage_order", 0) else "C"
     windows, counts = _windows(node, shape[2:])
@@ -132,8 +128,6 @@ def _windows(node: Any, extents: tuple[int, ...]) -> tuple[Array, tuple[int, ...
 
     The first place of a window stands in for each in the padding.
     """
-    import numpy as np
-
     kernel = attribute_of(node, "kernel_shape", [])
     pads, dilations = padding_of(node, extents, kernel), attribute_of(node, "dilations", [1] * len(kernel))
     strides, widths = strides_and_widths(node, kernel)
@@ -148,9 +142,6 @@ def _windows(node: Any, extents: tuple[int, ...]) -> tuple[Array, tuple[int, ...
 @replacing("unpool", lambda count: f"wrote {count} MaxUnpool as ScatterElements", "MaxUnpool")
 def write_unpools(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Scatter the numbers of a MaxUnpool to their places in a tensor of zeros."""
-    import numpy as np
-    from onnx import helper
-
     kind, size = view.kind(node.input[0]), view.constant(node, 2)
     shape = view.shape(node.output[0]) if size is None else tuple(size.tolist())
     if kind is None or shape is None or opset_of(view.model) < 11:
@@ -166,9 +157,6 @@ def write_unpools(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 @replacing("fold", lambda count: f"wrote {count} Col2Im as transposed convolutions", "Col2Im")
 def write_folds(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Add up the columns of a Col2Im by a transposed convolution, each of whose channels has a one at its own place."""
-    import numpy as np
-    from onnx import helper
-
     kind, shape = view.kind(node.input[0]), view.shape(node.input[0])
     size, block = view.constant(node, 1), view.constant(node, 2)
     if kind is None or shape is None or size is None or block is None:

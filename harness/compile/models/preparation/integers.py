@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto
+
+from device_runner.device import Array
 from harness.compile.models.outline import NetworkView, attribute_of, kind_of, operand
 from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, replace_nodes
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 EXACT = 1 << 24
 """Float32 holds every integer up to here."""
@@ -81,8 +82,6 @@ class _Product:
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Product | None:
         """Return the product of a node; None if what it takes beside its input is not known."""
-        import numpy as np
-
         places = _PLACES[kind_of(node)]
         weight: Any = view.constant(node, places.weight)
         if attribute_of(node, "transA", 0) or attribute_of(node, "alpha", 1.0) != 1.0:
@@ -99,9 +98,6 @@ class _Product:
 
     def write(self) -> bool:
         """Write the product; returns whether it can be exact."""
-        import numpy as np
-        from onnx import TensorProto
-
         parts = self._parts()
         if not parts:
             return False
@@ -127,8 +123,6 @@ class _Product:
 
     def _quantize(self, total: str) -> None:
         """Write the result in 8 bits: scaled by one number for each output, as onnxruntime does."""
-        import numpy as np
-
         write, node = self.writer, self.node
         scale, weight_scale, result = (self._numbers(place) for place in self.places.scales)
         if result is None:
@@ -140,8 +134,6 @@ class _Product:
         write.add("QuantizeLinear", scaled, one, node.input[self.places.result_zero_point], output=node.output[0])
 
     def _minus_zero_point(self) -> str:
-        import numpy as np
-
         zero = operand(self.node, self.places.zero_point)
         one = self.writer.constant(np.ones((), np.float32))
         return self.writer.add("DequantizeLinear", *[name for name in (self.node.input[0], one, zero) if name])
@@ -160,8 +152,6 @@ class _Product:
 
     def _largest(self, weight: Array, bias: Array | None = None) -> int:
         """Largest sum that the product can come to."""
-        import numpy as np
-
         axes = tuple(range(1, weight.ndim)) if self.is_conv else (weight.ndim - 2,)
         sums = np.abs(weight.astype(np.int64)).sum(axes) * LARGEST_INPUT
         return int((sums + (0 if bias is None else np.abs(bias.astype(np.int64)))).max(initial=0))
@@ -188,8 +178,6 @@ class _Product:
         return data if count == 1 else self.writer.slice(data, *part, 1 if self.is_conv else -1)
 
     def _multiply(self, data: str, part: tuple[int, int]) -> str:
-        import numpy as np
-
         whole = self.is_conv and attribute_of(self.node, "group", 1) != 1
         weight = self.writer.constant((self.weight if whole else self._slice(part)).astype(np.float32))
         if not self.is_conv:

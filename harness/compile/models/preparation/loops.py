@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from onnx import numpy_helper
+
 from harness.base.failures import ModelError
 from harness.base.tables import counted
 from harness.compile.models.outline import (
@@ -99,8 +102,6 @@ def _changing_and_still(graph: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _write_loop(node: Any, count: int, body: _Body) -> None:
-    import numpy as np
-
     write, going = body.writer, body.writer.constant(np.array(True))
     rounds = [([write.constant(np.array(number, np.int64)), going], list[str]()) for number in range(count)]
     _write_rounds(node, list(node.input[2:]), rounds, body)
@@ -154,8 +155,6 @@ def _rounds_of_scan(node: Any, view: NetworkView) -> int | None:
 
 def _rounds_of_loop(model: Any, node: Any, body: _Body) -> int | None:
     """Count the rounds by running what of them depends on no input; None if that does not tell where it ends."""
-    from onnx import numpy_helper
-
     outer = constants(model)
     most, going = (outer.get(name) if name else None for name in node.input[:2])
     if (node.input[0] and most is None) or (node.input[1] and going is None):
@@ -188,9 +187,6 @@ def _values_of_round(
     model: Any, graph: Any, needed: Sequence[Any], known: Mapping[str, Any], number: int
 ) -> dict[str, Any]:
     """Return what a round computes of constants and of its own number, by name."""
-    import numpy as np
-    from onnx import numpy_helper
-
     values = dict(known)
     for value, array in zip(graph.input, (np.array(number, np.int64), np.array(True)), strict=False):
         values[value.name] = numpy_helper.from_array(array)

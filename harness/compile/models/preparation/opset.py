@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnx import defs, version_converter
+
 from harness.base.failures import ModelError
 from harness.compile.models.number_formats import without_bfloats
 from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, all_nodes, inlined, node_name, static_shape
@@ -25,8 +27,6 @@ def lower_opset(model: Any, version: int) -> bool:
 
     With those they do the same from 21 to 28: newer ones have more attributes and number formats.
     """
-    from onnx import defs
-
     for node in filter(is_onnx, all_nodes(model.graph)):
         known = defs.get_schema(node.op_type, version).attributes if defs.has(node.op_type, version, "") else None
         if known is None or any(attribute.name not in known for attribute in node.attribute):
@@ -53,8 +53,6 @@ def widen_bfloats(model: Any) -> str:
 
 def convert_opset(model: Any) -> str:
     """Convert an old operator set. Raises `ModelError` if it has to be converted and cannot."""
-    from onnx import version_converter
-
     version = opset_of(model)
     nodes = [node for node in all_nodes(model.graph) if is_onnx(node)]
     if not nodes or version > OLDEST_OPSET or (version == OLDEST_OPSET and all(n.op_type != "Resize" for n in nodes)):

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from harness.base.failures import ModelError
 from harness.compile.models.outline import NetworkView, attribute_of, node_name, operand
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replacing, set_attribute
@@ -128,8 +130,6 @@ def write_repeats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 
 def _places(extent: int, begin: int, end: int, mode: str) -> list[int]:
     """Return the places along an axis that a Pad gathers, which first cuts and then repeats; -1 cuts one off."""
-    import numpy as np
-
     kept = np.arange(max(-begin, 0), extent - max(-end, 0))
     places: list[int] = np.pad(kept, (max(begin, 0), max(end, 0)), mode).tolist()  # type: ignore[call-overload]
     return places

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
 from harness.base.tables import counted
 from harness.compile.models.outline import attribute_of, constants, kind_of
 from harness.compile.models.preparation.constants import compute
@@ -48,8 +51,6 @@ def write_quantised_as_floats(model: Any) -> str:
 
 def dequantise_weights(model: Any) -> str:
     """Compute DequantizeLinear of constants in fewer than 8 bits, two of which TVM's importer takes for one byte."""
-    from onnx import TensorProto, numpy_helper
-
     narrow = [value for name, value in TensorProto.DataType.items() if name in NARROW]
     values = constants(model)
 
@@ -71,9 +72,6 @@ def quantise_zeros(model: Any) -> str:
 
     ONNX divides 0 by 0 there. In a product nothing comes of it: numbers less their zero point are 0.
     """
-    import numpy as np
-    from onnx import helper
-
     write, seen = NodeWriter(model, "zeros"), {value.name for value in model.graph.output}
     seen.update(name for node in model.graph.node if node.op_type not in PRODUCTS for name in node.input)
 

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from onnx import helper
+
 from harness.base.failures import ModelError
 from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, kind_of, node_name, operand
 from harness.compile.models.preparation.cells import (
@@ -105,8 +108,6 @@ class _Layer:
     @classmethod
     def of(cls, node: Any, view: NetworkView, writer: NodeWriter) -> _Layer | None:
         """Return a layer; None if its length is not known, or it does what cannot be written. Raises `ModelError`."""
-        from onnx import helper
-
         shape, recurrent, kind = view.shape(node.input[0]), view.shape(node.input[2]), view.kind(node.input[0])
         lengths: Any = view.constant(node, 4)
         lengths = operand(node, 4) or None if lengths is None else lengths
@@ -204,8 +205,6 @@ class _Layer:
 
     def _masked(self, step: int, before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return the step's output and states, where sequences that ended keep their state and give zeros."""
-        import numpy as np
-
         write = self.writer
         if isinstance(self.lengths, str):
             alive = write.add("Less", write.constant(np.array([step], np.int32)), self.lengths)
@@ -241,8 +240,6 @@ class _Layer:
 
     def _initial_states(self, place: int) -> tuple[str, ...]:
         """Hidden and, of an LSTM, cell state before the first step: [batch, hidden]."""
-        import numpy as np
-
         names = [operand(self.node, i) for i in ((5, 6) if self.kind == "LSTM" else (5,))]
         write, axis = self.writer, 1 if self.swapped else 0
         return tuple(
@@ -253,8 +250,6 @@ class _Layer:
         )
 
     def _cell(self, place: int) -> RecurrentCell:
-        import numpy as np
-
         activations, clip = self._activations(place), self._clip()
         parts = (self.writer, self.hidden, activations, clip, partial(self._multiply, place=2, direction=place))
         if self.kind == "LSTM":
@@ -277,8 +272,6 @@ class _Layer:
         return made[place * len(usual) : (place + 1) * len(usual)]
 
     def _clip(self) -> Activation:
-        import numpy as np
-
         limit, write = attribute_of(self.node, "clip", 0.0), self.writer
         if not limit:
             return lambda value: value
@@ -317,15 +310,10 @@ class _QuantisedLayer(_Layer):
         return states
 
     def _weight(self, place: int, direction: int, width: int) -> str:
-        import numpy as np
-
         weight, zero = self._numbers(place, direction), self._numbers(7 + 2 * place, direction)
         return self.writer.constant((weight.astype(np.int32) - zero.astype(np.int32)).astype(np.float32))
 
     def _multiply(self, rows: str, weight: str, place: int, direction: int) -> str:
-        import numpy as np
-        from onnx import helper
-
         if rows in self.zeros:
             return self.writer.constant(np.zeros((1, 4 * self.hidden), np.float32))
         write, names = self.writer, [self.writer.name() for _ in range(3)]

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto, helper
+
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
@@ -43,8 +46,6 @@ class ResizedAxis:
 
 def resized_axes(node: Any, view: NetworkView) -> list[ResizedAxis]:
     """Return the axes that a Resize names; none where shapes or scales are computed."""
-    import numpy as np
-
     shape = view.shape(node.input[0])
     region, scales, sizes = (view.constant(node, place) for place in (1, 2, 3))
     if not shape:
@@ -95,8 +96,6 @@ def write_resizes(model: Any) -> str:
 
 def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | None:
     """Write it along one axis after another, if TVM misreads it."""
-    from onnx import TensorProto
-
     axes, mode = resized_axes(node, view), attribute_of(node, "mode", "nearest")
     crops = attribute_of(node, MODE, "") == CROP
     tied = mode == "nearest" and (crops or any(axis.has_ties for axis in axes))
@@ -117,9 +116,6 @@ def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | No
 
 def _along(node: Any, axis: ResizedAxis, tensor: str, write: NodeWriter, *, rank: int, kind: int, smooth: bool) -> str:
     """Write the results along one axis as sums of weighted places; returns their name."""
-    import numpy as np
-    from onnx import helper
-
     where = _places_before(node, axis)
     if np.array_equal(where, np.arange(axis.before)):
         return tensor
@@ -145,8 +141,6 @@ def is_smoothed(node: Any, axes: Iterable[ResizedAxis]) -> bool:
 
 def _places_before(node: Any, axis: ResizedAxis) -> Any:
     """Return which place of the image each result is at, in float32 as onnxruntime computes it."""
-    import numpy as np
-
     mode, one = attribute_of(node, MODE, "half_pixel"), np.float32(1)
     results, scale = np.arange(axis.after, dtype=np.float32), np.float32(axis.scale)
     last, last_result = one * (axis.before - 1), one * (axis.after - 1)
@@ -171,8 +165,6 @@ def _places_before(node: Any, axis: ResizedAxis) -> Any:
 
 def _nearest(node: Any, axis: ResizedAxis, where: Any) -> tuple[Any, Any]:
     """Return the nearest place of the image for each result, as one row, and 1 for each."""
-    import numpy as np
-
     half, kind = np.float32(0.5), attribute_of(node, "nearest_mode", "round_prefer_floor")
     shift = {"round_prefer_floor": -half, "round_prefer_ceil": half}.get(kind, np.float32(0))
     places = (np.ceil if kind in ("round_prefer_floor", "ceil") else np.floor)(where + shift)
@@ -181,8 +173,6 @@ def _nearest(node: Any, axis: ResizedAxis, where: Any) -> tuple[Any, Any]:
 
 def _weighted(node: Any, axis: ResizedAxis, where: Any, smooth: bool) -> tuple[Any, Any]:
     """Return places of the image and their weights for each result, a row for each place that it takes."""
-    import numpy as np
-
     last, linear = axis.before - 1, attribute_of(node, "mode", "") == "linear"
     shrink = min(axis.scale, 1) if smooth else 1
     reach = math.ceil((1 if linear else 2) / shrink)
@@ -197,8 +187,6 @@ def _weighted(node: Any, axis: ResizedAxis, where: Any, smooth: bool) -> tuple[A
 
 
 def _resize_all_axes(node: Any, view: NetworkView, write: NodeWriter) -> bool:
-    import numpy as np
-
     if symmetric := str(attribute_of(node, MODE, "")) == "half_pixel_symmetric":
         set_attribute(node, MODE, "half_pixel")  # the same where pixels are whole
     shape, axes, policy = view.shape(node.input[0]), attribute_of(node, "axes", []), attribute_of(node, POLICY, "")

@@ -7,15 +7,16 @@ X[k] = sum over n of x[n] (cos(2 pi k n / N) - i sin(2 pi k n / N)); the inverse
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto
+
+from device_runner.device import Array
 from harness.compile.models.outline import NetworkView, attribute_of, operand
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
 from harness.compile.models.preparation.opset import opset_of
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 LARGEST_MATRIX_BYTES = 64 << 20
 """Largest matrix of a transform; that of 2048 points and all of their frequencies is half of it."""
@@ -42,16 +43,12 @@ def write_spectra(model: Any) -> str:
 
 
 def _is_float32(view: NetworkView, node: Any) -> bool:
-    from onnx import TensorProto
-
     kind = view.kind(node.input[0])
     return kind is not None and kind.elem_type == TensorProto.FLOAT
 
 
 def _matrix(points: int, bins: int, rows: int, parts: int, inverse: bool) -> Array:
     """Return the transform of `rows` numbers as [rows * parts, bins * 2], real and imaginary part side by side."""
-    import numpy as np
-
     turns = np.outer(np.arange(rows), np.arange(bins)) % points
     angles = (1 if inverse else -1) * 2 * np.pi * turns / points
     scale = points if inverse else 1
@@ -96,8 +93,6 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 
 def _write_stft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Write a convolution along the signal, whose filters are the windowed waves."""
-    import numpy as np
-
     shape, step, window = view.shape(node.input[0]), view.constant(node, 1), view.constant(node, 2)
     frame = view.constant(node, 3)
     if shape is None or step is None or (operand(node, 2) and window is None) or (operand(node, 3) and frame is None):

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from device_runner.device import Array
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.indices import along
 from harness.compile.models.preparation.opset import opset_of
-
-if TYPE_CHECKING:
-    from harness.compile.models.spec import Array
 
 MOST_PLACES = 4096
 """Most places along an axis that are compared with each other: the constant of more pairs would be too large."""
@@ -35,9 +36,6 @@ _SHORTEST_PIECE = 256
 )
 def write_cumulative_sums(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Sum or multiply, for each place along a known axis, the numbers up to it."""
-    import numpy as np
-    from onnx import helper
-
     opset = opset_of(view.model)
     numbers, kind, axes = node.input[0], view.kind(node.input[0]), view.constant(node, 1)
     shape = view.shape(numbers)
@@ -98,9 +96,6 @@ class _Ranking:
 
         Takes and returns the numbers, their places in the whole (none for the whole itself), and their shape.
         """
-        import numpy as np
-        from onnx import TensorProto
-
         before, after = shape[: self.axis], shape[self.axis + 1 :]
         extent = min(MOST_PLACES, max(_REDUCTION * k, _SHORTEST_PIECE))
         count = -(-shape[self.axis] // extent)
@@ -120,9 +115,6 @@ class _Ranking:
         self, tensor: str, number_format: int, filler: float, missing: Sequence[int], rows: Sequence[int]
     ) -> str:
         """Cut an axis into rows of equal length, the last of which may end in what is missing."""
-        import numpy as np
-        from onnx import helper
-
         if 0 not in missing:
             filled = np.full(missing, filler, helper.tensor_dtype_to_np_dtype(number_format))
             tensor = self.writer.add("Concat", tensor, self.writer.constant(filled), axis=self.axis)
@@ -131,9 +123,6 @@ class _Ranking:
     @property
     def _last(self) -> float:
         """Number that comes after all others, and, as it stands at the end, after its likes."""
-        import numpy as np
-        from onnx import helper
-
         dtype = helper.tensor_dtype_to_np_dtype(self.number_format)
         ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return ends[self.larger == "Less"]
@@ -142,9 +131,6 @@ class _Ranking:
         self, numbers: str, extent: int, k: int, outputs: tuple[str, str] | None = None, places: str = ""
     ) -> tuple[str, str]:
         """Write the first of `extent` numbers, which may have other places; returns both results' names."""
-        import numpy as np
-        from onnx import TensorProto, helper
-
         add, after = self.writer.add, self.axis + 1
         places_here = np.arange(extent)
         own, others = (self._along("Unsqueeze", numbers, place) for place in (after, self.axis))
