@@ -21,7 +21,16 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.request import CompileRequest
 from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
-from harness.compile.compiler.compat import array_of, is_constant, opencl_source, operator_name, rebind_main, type_of
+from harness.compile.compiler.compat import (
+    array_of,
+    is_constant,
+    opencl_source,
+    operator_name,
+    rebind_main,
+    relax,
+    tvm,
+    type_of,
+)
 from harness.compile.compiler.pass_runner import LOG, StepFailed
 from harness.compile.compiler.passes import own_pass
 from harness.compile.compiler.releases import host_operators, onnx_operators, tvm_version
@@ -138,7 +147,6 @@ def import_model(
     Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read or misreads, or cannot run but in this
     process.
     """
-    from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
     model = load(file)
@@ -174,15 +182,13 @@ def with_precision(mod: Any, precision: Precision) -> Any:
     Constants are computed first, or TVM computes them in halves also for what stays float32 and is judged so. Products
     of integers stay, because no half holds what they come to.
     """
-    from tvm import relax, transform
-
     if precision is Precision.FLOAT32:
         return mod
     accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
     fold = [relax.transform.Normalize(), *compute_constants([relax.transform.FoldConstant()])]
     mixed = relax.transform.ToMixedPrecision(out_dtype=accumulator)
     passes = [own_pass("BeforeMixing", _before_mixing), mixed, own_pass("AfterMixing", _after_mixing)]
-    halved = transform.Sequential([*fold, *passes, *fold])(mod)
+    halved = tvm.transform.Sequential([*fold, *passes, *fold])(mod)
     return halved if '"float16"' in halved.script() else mod
 
 
@@ -193,8 +199,6 @@ def _before_mixing(mod: Any) -> Any:
     So is a triangle, whose diagonal TVM takes for a tensor. And an output that is an item of a tuple is reshaped to its
     own shape: TVM does not know the type of the item.
     """
-    from tvm import relax
-
     integers = set[Any]()
 
     def hide(binding: Any) -> Any:
@@ -215,14 +219,13 @@ def _before_mixing(mod: Any) -> Any:
 
 def _after_mixing(mod: Any) -> Any:
     """Turn such calls into products again."""
-    from tvm import ir, relax
 
     def show(binding: Any) -> Any:
         call = binding.value
         name = str(getattr(getattr(call, "op", None), "global_symbol", ""))
         if name not in (*_PRODUCTS, *_TRIANGLES):
             return binding
-        return relax.VarBinding(binding.var, relax.Call(ir.Op.get(name), call.args, call.attrs))
+        return relax.VarBinding(binding.var, relax.Call(tvm.ir.Op.get(name), call.args, call.attrs))
 
     return rebind_main(mod, show)
 
@@ -295,7 +298,9 @@ def asked_by_us(error: Exception) -> str:
 
     TVM's interfaces move between its commits. That is no defect of a path, and TVM is not to be blamed for it.
     """
-    frames = traceback.extract_tb(error.__traceback__)
+    stack = traceback.extract_tb(error.__traceback__)
+    # Without those of a module that comes late, which passes on what it is asked for.
+    frames = [frame for frame in stack if frame.name != "__getattr__" and "importlib" not in frame.filename]
     if not frames or not isinstance(error, (AttributeError, ImportError)):
         return ""
     file = Path(frames[-1].filename)

@@ -34,6 +34,7 @@ from harness.compile.artifacts.artifact import (
     save_values,
 )
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
+from harness.compile.compiler.compat import relax, tvm
 from harness.compile.models.number_formats import without_bfloats
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
@@ -114,9 +115,6 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
 
     Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite.
     """
-    import tvm
-    from tvm import relax
-
     from harness.compile.artifacts.compile import compile_model
     from harness.compile.compiler.releases import tvm_version
     from harness.compile.paths.cpu import run_on_cpu

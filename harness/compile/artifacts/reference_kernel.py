@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.artifacts.artifact import CRC, LIBRARY, CompileResult
+from harness.compile.compiler.compat import relax
 
 THREADS = 512
 
@@ -53,8 +54,6 @@ def compile_reference(host_triple: str | None, out_dir: Path) -> CompileResult:
 
 
 def _module() -> Any:
-    from tvm import relax
-
     from harness.compile.compiler.compat import tensor_type, tir_function
 
     builder = relax.BlockBuilder()

@@ -13,13 +13,29 @@ from importlib import import_module
 from math import prod
 from typing import Any, TypeVar
 
+
+class LateModule:
+    """A module of TVM, imported when something of it is first asked for: each command loads us, and few need TVM."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+tvm: Any = LateModule("tvm")
+relax: Any = LateModule("tvm.relax")
+s_tir: Any = LateModule("tvm.s_tir")
+tirx: Any = LateModule("tvm.tirx")
+dpl: Any = LateModule("tvm.relax.dpl")
+dlight: Any = LateModule("tvm.s_tir.dlight")
+
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
 
 
 def tensor_type(shape: Any, dtype: str, vdevice: Any = None) -> Any:
     """Type of a tensor, on a virtual device if one is given."""
-    from tvm import relax
-
     make = getattr(relax, "TensorStructInfo", None) or relax.TensorType
     return make(shape, dtype, vdevice)
 
@@ -41,9 +57,6 @@ def kind_of(expression: Any) -> str:
 
 def is_constant(expression: Any) -> bool:
     """Return whether a Relax expression is a constant tensor. The class was renamed in 0.27."""
-    import tvm
-    from tvm import relax
-
     return isinstance(expression, getattr(tvm.ir, "GenericConst", None) or relax.Constant)
 
 
@@ -74,10 +87,8 @@ def name_of(variable: Any) -> str:
 
 def operator_name(value: Any) -> str:
     """Return the name of the operator that is called; empty for anything else, such as the call of a local function."""
-    from tvm import ir
-
     operator = getattr(value, "op", None)
-    return str(operator.name) if isinstance(operator, ir.Op) else ""
+    return str(operator.name) if isinstance(operator, tvm.ir.Op) else ""
 
 
 def memory_scope(function: Any, parameter: Any) -> str:
@@ -98,7 +109,6 @@ def structurally_equal(first: Any, second: Any) -> bool:
 
 def _structures() -> Any:
     """Return the module that compares what functions do: `tvm_ffi` since 0.27."""
-    import tvm
     import tvm_ffi
 
     return tvm.ir if hasattr(tvm.ir, "structural_hash") else tvm_ffi
@@ -106,23 +116,17 @@ def _structures() -> Any:
 
 def copy_function(function: Any) -> Any:
     """Return a TIR function that shares no loop and no variable with the one that it is a copy of."""
-    from tvm import s_tir
-
     return s_tir.renew_defs(function)
 
 
 def map_calls(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
     """Return a statement of TIR with each call rewritten, from the innermost out."""
-    import tvm
-    from tvm import tirx
-
     return map_parts(statement, (tvm.ir.Call if hasattr(tvm.ir, "Call") else tirx.Call,), rewrite)
 
 
 def map_parts(statement: Any, kinds: tuple[type, ...], rewrite: Callable[[Any], Any]) -> Any:
     """Return a statement of TIR with each part of these kinds rewritten, from the innermost out. 0.27 has a new way."""
     import tvm_ffi
-    from tvm import tirx
 
     if not hasattr(tirx, "stmt_functor"):
         return tvm_ffi.structural_map(statement, (kinds, rewrite))
@@ -141,18 +145,14 @@ def without_attributes(function: Any, names: Sequence[str]) -> Any:
 
 def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:
     """Shape and bits per number of each tensor that a TIR function takes, those that it writes last."""
-    from tvm import DataType
-
     for buffer in parameter_buffers(function):
-        yield list(buffer.shape), DataType(dtype_of(buffer)).bits
+        yield list(buffer.shape), tvm.DataType(dtype_of(buffer)).bits
 
 
 def bytes_of(buffer: Any) -> int:
     """Return the size of a buffer of TIR whose extents are constants; 0 if one is not."""
-    from tvm import DataType
-
     extents = [int(getattr(extent, "value", extent if isinstance(extent, int) else 0)) for extent in buffer.shape]
-    return prod(extents) * int(DataType(dtype_of(buffer)).bits) // 8
+    return prod(extents) * int(tvm.DataType(dtype_of(buffer)).bits) // 8
 
 
 def parameter_buffers(function: Any) -> Iterator[Any]:
@@ -165,8 +165,6 @@ def parameter_buffers(function: Any) -> Iterator[Any]:
 
 def estimate_flops(function: Any) -> int | None:
     """Arithmetic operations of a TIR function, by TVM's own count over its loops; None if it cannot count them."""
-    import tvm
-
     try:
         analysis = import_module("tvm.s_tir.analysis")
     except ImportError:
@@ -208,8 +206,6 @@ def call_packed(name: str, *args: Any, result: Any) -> Any:
 
     `result` is the type of what it returns.
     """
-    from tvm import relax
-
     return relax.Call(relax.ExternFunc(name), [relax.utils.convert_to_expr(a) for a in args], None, [result])
 
 
@@ -246,8 +242,6 @@ def with_main(mod: Any, function: Any) -> Any:
 
 def rebind_main(mod: Any, change: Callable[[Any], Any]) -> Any:
     """Return a copy of the module with `change(binding)` in the place of each binding of `main`."""
-    from tvm import relax
-
     main = mod["main"]
     blocks = [type(block)([change(binding) for binding in block.bindings]) for block in main.body.blocks]
     body = relax.SeqExpr(blocks, main.body.body)
@@ -261,13 +255,11 @@ def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
     It is left as it is where `replace` returns the expression itself. TVM matches other names of a result, too, such as
     an output's: they stay.
     """
-    from tvm import relax
-    from tvm.relax.dpl import rewrite_call
 
     def replace_result(expression: Any, matched: Any) -> Any:
         return expression if isinstance(expression, relax.Var) else replace(expression, matched)
 
-    return with_main(mod, rewrite_call(pattern, replace_result, mod["main"]))
+    return with_main(mod, dpl.rewrite_call(pattern, replace_result, mod["main"]))
 
 
 INTRINSICS = "tvm.s_tir.tensor_intrin"

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.compile.compiler.compat import is_tensor, type_of
+from harness.compile.compiler.compat import is_tensor, relax, tirx, tvm, type_of
 from harness.compile.compiler.passes import Passes
 
 LOG = logging.getLogger(__name__)
@@ -30,11 +30,9 @@ class StepFailed(Exception):
 
 def run_passes(passes: Passes, mod: Any) -> Any:
     """Return the module after these passes, as TVM's `Sequential` would run them. Raises StepFailed."""
-    from tvm import transform
-
     for step in passes:
         # A sequence of one leaves out what the context disables, as the whole sequence would.
-        mod = run_step(str(step.info.name), transform.Sequential([step]), mod)
+        mod = run_step(str(step.info.name), tvm.transform.Sequential([step]), mod)
     return mod
 
 
@@ -94,9 +92,6 @@ def _same(error: Exception, other: Exception) -> bool:
 
 def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
     """Return the first function of TIR that fails for itself."""
-    import tvm
-    from tvm import tirx
-
     functions = [(var, func) for var, func in mod.functions.items() if isinstance(func, tirx.PrimFunc)]
 
     def part(some: Sequence[Any]) -> Any:
@@ -124,8 +119,6 @@ def _operator(fails: Callable[[Any], bool], mod: Any) -> str:
 
 def _beginning(mod: Any, length: int) -> Any:
     """Return the module with the first bindings of `main` alone; the last of them is what it returns."""
-    from tvm import relax
-
     main = mod["main"]
     blocks, left = [], length
     for block in main.body.blocks:

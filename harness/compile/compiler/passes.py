@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from device_runner.failures import RigFailure
+from harness.compile.compiler.compat import tvm
 from harness.compile.compiler.releases import tvm_version
 
 Passes = list[Any]
@@ -29,7 +30,6 @@ def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
 
     The list is local to a pass of TVM's, which is run once on an empty module to record it.
     """
-    import tvm
     from tvm.relax.backend.adreno import clml
 
     original = clml.clml_pattern_table
@@ -48,7 +48,6 @@ def adreno_tir_passes() -> Passes:
     The list is local to TVM's pipeline function, so the pipeline is run once on an empty module while the `Sequential`
     that it ends in only records its passes.
     """
-    import tvm
     from tvm.s_tir.backend.adreno import pipeline
 
     with _recorded_sequential() as recorded:
@@ -61,8 +60,6 @@ def adreno_tir_passes() -> Passes:
 @contextmanager
 def _recorded_sequential() -> Iterator[Passes]:
     """Yield the passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
-    import tvm
-
     recorded: Passes = []
 
     def record(passes: Passes) -> Callable[[Any], Any]:
@@ -96,9 +93,7 @@ def tir_pipeline(run: Callable[[Any], Any]) -> Iterator[str]:
 
 def own_pass(name: str, run: Callable[[Any], Any]) -> Any:
     """Return a pass of ours over a module."""
-    from tvm import transform
-
-    return transform.module_pass(lambda mod, _context: run(mod), opt_level=0, name=f"adreno_bench.{name}")
+    return tvm.transform.module_pass(lambda mod, _context: run(mod), opt_level=0, name=f"adreno_bench.{name}")
 
 
 def replace_last(passes: Passes, name: str, new: Any) -> Passes:

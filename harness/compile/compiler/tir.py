@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from device_runner.failures import RigFailure
-from harness.compile.compiler.compat import buffers_of, estimate_flops
+from harness.compile.compiler.compat import buffers_of, estimate_flops, s_tir, tirx
 from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
 from harness.compile.compiler.releases import tvm_version
 
@@ -18,8 +18,6 @@ _INNER = ("a", "b", "value", "condition", "true_value", "false_value")
 
 def function_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
     """Return a pass of ours that rewrites every function of TIR."""
-    from tvm import tirx
-
     return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: rewrite(func), 0, name=f"adreno_bench.{name}")
 
 
@@ -30,8 +28,6 @@ def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
 
 def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
     """Return the statement with each of its inner statements rewritten. TVM offers no statement visitor to Python."""
-    from tvm import tirx
-
     if isinstance(statement, tirx.SeqStmt):
         return tirx.SeqStmt([rewrite(inner) for inner in statement.seq])
     if isinstance(statement, tirx.IfThenElse):
@@ -77,8 +73,6 @@ def unbound_blocks(function: Any) -> list[str]:
 
 def _host_stores(statement: Any, block: str) -> Iterator[str]:
     """Yield the name of the innermost block around each store that no thread runs; empty outside all blocks."""
-    from tvm import tirx
-
     by_loop = isinstance(statement, tirx.For) and statement.kind == tirx.ForKind.THREAD_BINDING
     if by_loop or getattr(statement, "attr_key", "") == "thread_extent":
         return
@@ -91,8 +85,6 @@ def _host_stores(statement: Any, block: str) -> Iterator[str]:
 
 def with_body(statement: Any, body: Any) -> Any:
     """Return a loop or an attribute with another body."""
-    from tvm import tirx
-
     s = statement
     if isinstance(s, tirx.For):
         return tirx.For(s.loop_var, s.min, s.extent, s.kind, body, s.thread_binding, s.annotations, s.step)
@@ -119,8 +111,6 @@ def with_block(realize: Any, body: Any, buffers: Any) -> Any:
 
 def spatial_block(realize: Any, value: Any) -> Any:
     """Return the realisation of a block that stores `value` where it reduced, with no axis of a reduction."""
-    from tvm import tirx
-
     b, s = realize.block, realize.block.body
     axes = [tirx.IterVar(axis.dom, axis.var, tirx.IterVar.DataPar) for axis in b.iter_vars]
     store = tirx.BufferStore(s.buffer, value, s.indices)
@@ -137,8 +127,6 @@ def new_block(body: Any, buffers: Any) -> Any:
 
 def _blocks() -> Any:
     """Return the module that holds schedulable blocks: `tirx` until 0.26, `s_tir` since."""
-    from tvm import s_tir, tirx
-
     return s_tir if hasattr(s_tir, "SBlockRealize") else tirx
 
 
@@ -215,8 +203,6 @@ def _work(name: str, function: Any, flops: Any) -> OperatorWork:
 
 
 def _operators(mod: Any) -> Iterator[tuple[str, Any]]:
-    from tvm import tirx
-
     for variable, function in mod.functions.items():
         if isinstance(function, tirx.PrimFunc):
             yield str(variable.name_hint), function

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.compile.compiler.compat import relax
 from harness.compile.compiler.passes import Passes, replace_last
 
 
@@ -161,7 +162,6 @@ def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
 
 def _layout_pass(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
     """Return the pass that converts layouts, with those that are chosen by operator."""
-    from tvm import relax
 
     def layout(call: Any) -> dict[str, list[str]]:
         """TVM asks for every operator, and takes an empty answer as "leave it"."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from device_runner.device import Array
+from harness.compile.compiler.compat import relax, tvm
 from harness.compile.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
 from harness.compile.paths.lowered_module import path_facts
 
@@ -20,14 +21,10 @@ class CpuPath:
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """LLVM for the host; the device's limits do not matter."""
-        from tvm.target import Target
-
-        return Target(host_target(host_triple))
+        return tvm.target.Target(host_target(host_triple))
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's generic Relax passes."""
-        from tvm import relax
-
         with target:
             return relax.get_pipeline("default")(mod)
 
@@ -35,8 +32,6 @@ class CpuPath:
         self, module: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """TVM's generic TIR passes, of which nothing is seen, then code generation."""
-        from tvm import relax
-
         return relax.build(module, target, relax_pipeline=None)
 
     def check(self, built: BuiltModule) -> None:
@@ -49,9 +44,6 @@ class CpuPath:
 
 def cpu_machine(mod: Any) -> Any:
     """TVM's virtual machine with a module compiled for this CPU."""
-    import tvm
-    from tvm import relax
-
     cpu = CpuPath()
     target = cpu.target(ImageLimits(), None)
     return relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
@@ -59,7 +51,5 @@ def cpu_machine(mod: Any) -> Any:
 
 def run_on_cpu(machine: Any, inputs: Iterable[Array]) -> list[Array]:
     """Return the outputs of `main` of such a machine."""
-    import tvm
-
     answer = machine["main"](*map(tvm.runtime.tensor, inputs))
     return [tensor.numpy() for tensor in ([answer] if hasattr(answer, "numpy") else answer)]

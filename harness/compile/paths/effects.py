@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
-from harness.compile.compiler.compat import structurally_equal
+from harness.compile.compiler.compat import structurally_equal, tvm
 from harness.compile.compiler.passes import Passes
 from harness.compile.paths.base import Edits, Workaround
 
@@ -77,7 +77,6 @@ def _watch_passes(edit: Callable[[Passes], Passes], note: Note) -> Callable[[Pas
 
 def _watched_pass(new: Any, left_out: Passes, note: Note) -> Any:
     """Return a pass under the same name, which later edits may be anchored to."""
-    import tvm
 
     def run(mod: Any, _ctx: Any) -> Any:
         otherwise = _run_all(left_out, mod.clone()) if left_out else _functions(mod)

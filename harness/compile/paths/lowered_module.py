@@ -14,9 +14,12 @@ from harness.compile.compiler.compat import (
     call_packed,
     name_of,
     operator_name,
+    relax,
     return_type,
     tensor_type,
+    tirx,
     tuple_fields,
+    tvm,
     type_of,
 )
 from harness.compile.compiler.tir import unbound_blocks, walk
@@ -50,8 +53,6 @@ def add_host_entry(mod: Any) -> Any:
 
     Raises CompileFailure if an output is no tensor (0.27 imports ONNX's Shape so).
     """
-    from tvm import relax
-
     main = mod[ENTRY]
     params = [relax.Var(name_of(p), type_of(p)) for p in main.params]
     builder = relax.BlockBuilder(mod)
@@ -64,8 +65,6 @@ def add_host_entry(mod: Any) -> Any:
 
 def to_host(builder: Any, value: Any) -> Any:
     """Copy a tensor, or each of a tuple, to host memory. Raises CompileFailure if one is no tensor."""
-    from tvm import relax
-
     kind = type_of(value)
     if (fields := tuple_fields(kind)) is not None:
         items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
@@ -81,8 +80,6 @@ def require_threads(mod: Any, path: str) -> None:
 
     Raises CompileFailure: TVM would run the block on the host, which dies of the device's memory.
     """
-    from tvm import tirx
-
     for variable, function in mod.functions.items():
         if isinstance(function, tirx.PrimFunc) and (blocks := unbound_blocks(function)):
             name = str(variable.name_hint)
@@ -162,9 +159,7 @@ def memory_scopes(mod: Any) -> list[str]:
 
 def calls_of_functions(mod: Any) -> list[str]:
     """List the compiled functions that `main` calls, in its order and as often as it does."""
-    from tvm import ir
-
-    return [str(call.op.name_hint) for call in calls_in(mod[ENTRY]) if isinstance(call.op, ir.GlobalVar)]
+    return [str(call.op.name_hint) for call in calls_in(mod[ENTRY]) if isinstance(call.op, tvm.ir.GlobalVar)]
 
 
 def bindings(function: Any) -> Iterator[Any]:
@@ -175,8 +170,6 @@ def bindings(function: Any) -> Iterator[Any]:
 
 def calls_in(function: Any) -> Iterator[Any]:
     """Yield the calls that a function binds, in order."""
-    from tvm import relax
-
     return (binding.value for binding in bindings(function) if isinstance(binding.value, relax.Call))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from harness.compile.compiler.compat import relax, tvm
 from harness.compile.compiler.pass_runner import run_passes, run_step
 from harness.compile.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
 from harness.compile.compiler.tir import with_work
@@ -34,9 +35,7 @@ class OpenCLPath:
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """Return the target with these limits."""
-        from tvm.target import Target
-
-        return Target(self.attributes(limits), host=host_target(host_triple))
+        return tvm.target.Target(self.attributes(limits), host=host_target(host_triple))
 
     def attributes(self, limits: ImageLimits) -> dict[str, Any]:
         """Return the tagged target's attributes, with the image limits of the device instead of those of Adreno."""
@@ -60,8 +59,6 @@ class OpenCLPath:
 
         Raises CompileFailure for a function without a schedule, and for a sort or a scan.
         """
-        from tvm import relax
-
         require_dispatch(module)
         require_threads(module, self.name)
         passes = edit_tir(adreno_tir_passes(), workarounds)

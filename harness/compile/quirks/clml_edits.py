@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, is_constant, return_type, rewrite_main, type_of
+from harness.compile.compiler.compat import dpl, dtype_of, is_constant, relax, return_type, rewrite_main, tvm, type_of
 from harness.compile.compiler.passes import Passes, insert_before
 from harness.compile.paths.clml.codegen import shape_of
 from harness.compile.paths.clml.patterns import Match
@@ -115,23 +115,19 @@ def relu6_pattern() -> list[Any]:
     Clips to other bounds stay on OpenCL: no composite's name can reach the runtime's clip.
     """
     from tvm.relax.backend.adreno.clml import clml_pattern_table
-    from tvm.relax.dpl.pattern import is_op, wildcard
 
     check_unary = next(check for name, _, _, check in clml_pattern_table() if name == "openclml.relax.nn.relu")
-    data = wildcard()
+    data = dpl.wildcard()
 
     def check_relu6(context: Any) -> bool:
         low, high = (getattr(bound, "value", None) for bound in list(context.matched_expr.args)[1:])
         return (low, high) == (0, 6) and bool(check_unary(context))
 
-    return [(_RELU6, is_op("relax.clip")(data, wildcard(), wildcard()), {"lhs": data}, check_relu6)]
+    return [(_RELU6, dpl.is_op("relax.clip")(data, dpl.wildcard(), dpl.wildcard()), {"lhs": data}, check_relu6)]
 
 
 def fold_batch_norms(mod: Any) -> Any:
     """Fold batch norms into the convolutions before them, as TVM's offload does later, while all is float32."""
-    import tvm
-    from tvm import relax
-
     return tvm.transform.Sequential(
         compute_constants(
             [relax.transform.Normalize(), relax.transform.FoldBatchnormToConv2D(), relax.transform.FoldConstant()]
@@ -141,16 +137,12 @@ def fold_batch_norms(mod: Any) -> Any:
 
 def convert_transposed_back(passes: Passes) -> Passes:
     """After the offload, weights of what stays go to the one layout that TVM can legalise."""
-    from tvm import relax
-
     layouts = {"relax.nn.conv2d_transpose": ["NCHW", "IOHW"]}
     return insert_before(passes, "LegalizeOps", relax.transform.ConvertLayout(layouts))
 
 
 def spell_out_batch_norm_flags(mod: Any) -> Any:
     """Before batch norms are folded or offloaded: a gamma that is not used becomes one, a beta zero."""
-    from tvm import relax
-    from tvm.relax.dpl import is_op
 
     def replace(call: Any, _matched: Any) -> Any:
         (data, gamma, beta, mean, variance), attrs = call.args, call.attrs
@@ -161,12 +153,11 @@ def spell_out_batch_norm_flags(mod: Any) -> Any:
         options = {key: getattr(attrs, key) for key in ("epsilon", "momentum", "training")}
         return relax.op.nn.batch_norm(data, gamma, beta, mean, variance, axis=attrs.axis, **options)
 
-    return rewrite_main(mod, is_op("relax.nn.batch_norm")(varg_default_wildcard=True), replace)
+    return rewrite_main(mod, dpl.is_op("relax.nn.batch_norm")(varg_default_wildcard=True), replace)
 
 
 def _constant_like(tensor: Any, value: float) -> Any:
     import numpy as np
-    from tvm import relax
 
     kind = type_of(tensor)
     return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))
@@ -197,8 +188,6 @@ def offloaded_parts(mod: Any) -> dict[Any, Any]:
 
 def copy_inner_outputs(mod: Any) -> Any:
     """Let each part return a copy of what it reads before its end."""
-    from tvm import relax
-
     for variable, part in offloaded_parts(mod).items():
         if copied := inner_outputs(part):
             mod.update_func(variable, _with_copies(part, copied))
@@ -207,8 +196,6 @@ def copy_inner_outputs(mod: Any) -> Any:
 
 def _with_copies(part: Any, copied: list[Any]) -> Any:
     """Return the part with a reshape to the same shape behind all else, for each of these results."""
-    from tvm import relax
-
     bindings, copies = [], {}
     for variable in copied:
         kind = type_of(variable)
@@ -225,8 +212,6 @@ def _with_copies(part: Any, copied: list[Any]) -> Any:
 
 def _composite_copy(kind: Any) -> Any:
     """Return a composite that TVM's table has, too: a reshape."""
-    from tvm import relax
-
     data, builder = relax.Var("data", kind), relax.BlockBuilder()
     with builder.function("copy", [data], private=True):
         with builder.dataflow():

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from device_runner.device import Array
-from harness.compile.compiler.compat import array_of, dtype_of, is_constant, is_tensor, rebind_main, type_of
+from harness.compile.compiler.compat import array_of, dtype_of, is_constant, is_tensor, rebind_main, relax, type_of
 from harness.compile.compiler.passes import Passes, insert_before_first, names_of, own_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -35,8 +35,6 @@ def compute_constants(passes: Passes) -> Passes:
 
 def _with_constants_computed(mod: Any) -> Any:
     """Bind variables to what TVM would compute, bit by bit. `FoldConstant` then takes the variables out."""
-    from tvm import relax
-
     arrays = dict[Any, Any]()
 
     def bind(binding: Any) -> Any:

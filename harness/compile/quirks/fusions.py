@@ -7,10 +7,14 @@ from typing import Any
 
 from harness.compile.compiler.compat import (
     buffer_read,
+    dlight,
     dtype_of,
     operator_name,
     parameter_buffers,
     rebind_main,
+    relax,
+    s_tir,
+    tirx,
     touches_texture,
     tuple_fields,
     type_of,
@@ -71,8 +75,6 @@ def skip_threaded(passes: Passes) -> Passes:
 
 def bound_fusions(mod: Any) -> Any:
     """Let a function end its kernel if what it computes is too long: each of its readers would compute it again."""
-    from tvm import relax, tirx
-
     builder, lengths = relax.BlockBuilder(mod), dict[Any, int]()
 
     def bind(binding: Any) -> Any:
@@ -105,7 +107,6 @@ def _image_pass(name: str, rewrite: Rewrite) -> Any:
 
 def _relax_stage_pass(name: str, rewrite: Rewrite) -> Any:
     """Return a pass over the functions of TIR that keeps their order, which is that of the kernels in the source."""
-    from tvm import tirx
 
     def run(mod: Any) -> Any:
         for variable, function in mod.functions_items():
@@ -123,15 +124,12 @@ def _inline_shared(function: Any) -> Any:
     with several readers `Pool2D` inlines each as if it was the only one. From the last block to the first, as inlining
     one gives those before it more readers.
     """
-    from tvm import s_tir
-    from tvm.s_tir.dlight import analysis
-
     schedule = s_tir.Schedule(function)
-    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    blocks = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
     readers = {block: schedule.get_consumers(block) for block in blocks}
 
     def info(block: Any) -> Any:
-        return analysis.get_sblock_info(schedule, block)
+        return dlight.analysis.get_sblock_info(schedule, block)
 
     def element_wise(block: Any) -> bool:
         return bool(info(block).is_injective() and not info(block).is_data_pad(schedule))
@@ -148,11 +146,8 @@ def _inline_shared(function: Any) -> Any:
 
 def read_apart(function: Any) -> Any:
     """Let the convolution read a copy, which dlight inlines, so that its cache of the input has no other reader."""
-    from tvm import s_tir
-    from tvm.s_tir.dlight import analysis
-
     schedule = s_tir.Schedule(function)
-    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
+    blocks = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
     reads = {block.name_hint: [buffer_read(region) for region in block.reads] for block in map(schedule.get, blocks)}
     for conv in (name for name in reads if name.startswith(_CONV)):
         others = [buffer for name, buffers in reads.items() if name != conv for buffer in buffers]
@@ -164,12 +159,9 @@ def read_apart(function: Any) -> Any:
 
 def _schedule_left(function: Any) -> Any:
     """Give blocks without threads a kernel of their own, with dlight's default for Adreno."""
-    from tvm import s_tir
-    from tvm.s_tir.dlight.adreno import Fallback
-
     schedule, names = s_tir.Schedule(function), unbound_blocks(function)
     for name in names:
-        Fallback.schedule_default(schedule, schedule.get_sblock(name))
+        dlight.adreno.Fallback.schedule_default(schedule, schedule.get_sblock(name))
     return schedule.mod["main"] if names else function
 
 
@@ -180,8 +172,6 @@ def collect_lanes(function: Any) -> Any:
 
 def _split_stores(statement: Any) -> Any:
     """Two loops in a row share variables, which TVM's passes allow."""
-    from tvm import tirx
-
     loop = map_children(statement, _split_stores)
     if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.VECTORIZED:
         return loop
@@ -204,8 +194,6 @@ def _split_stores(statement: Any) -> Any:
 
 def _is_scalar(part: Any) -> bool:
     """Return whether this is a block that stores what no vector can compute into an image."""
-    from tvm import tirx
-
     store = part.block.body if is_block(part) else None
     if not isinstance(store, tirx.BufferStore) or "texture" not in str(store.buffer.scope()):
         return False

@@ -11,10 +11,12 @@ from typing import Any
 from harness.base.case import Precision
 from harness.compile.compiler.compat import (
     array_of,
+    dpl,
     dtype_of,
     name_of,
     operator_name,
     rebind_main,
+    relax,
     return_type,
     rewrite_main,
     type_of,
@@ -29,8 +31,6 @@ _NOT_IN_C = re.compile(r"[^0-9A-Za-z_]")
 
 def rename_inputs(mod: Any) -> Any:
     """Give the parameters of `main` names that C takes. Callers pass them by position."""
-    from tvm import relax
-
     main = mod["main"]
     names = [name_of(parameter) for parameter in main.params]
     if not any(_NOT_IN_C.search(name) for name in names):
@@ -54,8 +54,6 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 def fold_functions_of_constants(mod: Any) -> Any:
     """Evaluate calls of the importer's own functions on constants, while these have no target."""
-    from tvm import relax
-
     if not _has_function_of_constants(mod):
         return mod
     folded = relax.transform.FoldConstant()(mod)
@@ -64,8 +62,6 @@ def fold_functions_of_constants(mod: Any) -> Any:
 
 def _has_function_of_constants(mod: Any) -> bool:
     """Return whether a function is called on what no input changes. To try takes long: FoldConstant compiles calls."""
-    from tvm import relax
-
     variables = {*mod["main"].params}
     for binding in bindings(mod["main"]):
         name = operator_name(binding.value)
@@ -82,11 +78,8 @@ def _calls_of_functions(mod: Any) -> int:
 
 def without_dropout(mod: Any) -> Any:
     """Replace dropouts as TVM legalises them for inference: the results are the input and a mask of ones."""
-    from tvm import relax
-    from tvm.relax.dpl import is_op, is_tuple_get_item, wildcard
-
-    data = wildcard()
-    result = is_tuple_get_item(is_op("relax.nn.dropout")(data))
+    data = dpl.wildcard()
+    result = dpl.is_tuple_get_item(dpl.is_op("relax.nn.dropout")(data))
 
     def replace(item: Any, matched: Any) -> Any:
         return matched[data] if item.index == 0 else relax.op.ones_like(matched[data])
@@ -101,23 +94,18 @@ def without_stacks(mod: Any) -> Any:
 
 def _drop_idle_broadcasts(mod: Any) -> Any:
     """Return the importer stacks `broadcast_to(tensor, its own shape)`, which no layout but NCHW gets through."""
-    from tvm.relax.dpl import is_op, wildcard
-
-    data = wildcard()
+    data = dpl.wildcard()
 
     def replace(call: Any, matched: Any) -> Any:
         same = _shape(call) is not None and _shape(call) == _shape(matched[data])
         return matched[data] if same else call
 
-    return rewrite_main(mod, is_op("relax.broadcast_to")(data, wildcard()), replace)
+    return rewrite_main(mod, dpl.is_op("relax.broadcast_to")(data, dpl.wildcard()), replace)
 
 
 def _reduce_pairs(mod: Any) -> Any:
-    from tvm import relax
-    from tvm.relax.dpl import is_op, wildcard
-
-    tensors = wildcard()
-    stack = is_op("relax.stack")(tensors)
+    tensors = dpl.wildcard()
+    stack = dpl.is_op("relax.stack")(tensors)
     of_pairs = {"sum": relax.op.add, "mean": relax.op.add, "max": relax.op.maximum, "min": relax.op.minimum}
 
     def replace(call: Any, matched: Any) -> Any:
@@ -130,30 +118,24 @@ def _reduce_pairs(mod: Any) -> Any:
         return relax.op.divide(total, count) if name == "mean" else total
 
     for name in of_pairs:
-        mod = rewrite_main(mod, is_op(f"relax.{name}")(stack), replace)
+        mod = rewrite_main(mod, dpl.is_op(f"relax.{name}")(stack), replace)
     return mod
 
 
 def _concatenate(mod: Any) -> Any:
-    from tvm import relax
-    from tvm.relax.dpl import is_op, wildcard
-
-    tensors = wildcard()
+    tensors = dpl.wildcard()
 
     def replace(call: Any, matched: Any) -> Any:
         axis = int(call.attrs.axis or 0)
         return relax.op.concat([relax.op.expand_dims(tensor, axis) for tensor in matched[tensors].fields], axis)
 
-    return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
+    return rewrite_main(mod, dpl.is_op("relax.stack")(tensors), replace)
 
 
 def move_regions(mod: Any) -> Any:
     """Move the regions of RoiAlign by half a pixel of the features, where the importer takes half one of the image."""
-    from tvm import relax
-    from tvm.relax.dpl import is_const, is_op, is_tuple, wildcard
-
-    data, batches, regions, half = wildcard(), wildcard(), wildcard(), is_const()
-    places = is_op("relax.concat")(is_tuple([batches, is_op("relax.add")(regions, half)]))
+    data, batches, regions, half = dpl.wildcard(), dpl.wildcard(), dpl.wildcard(), dpl.is_const()
+    places = dpl.is_op("relax.concat")(dpl.is_tuple([batches, dpl.is_op("relax.add")(regions, half)]))
 
     def replace(call: Any, matched: Any) -> Any:
         offsets, scale = array_of(matched[half]), call.attrs.spatial_scale
@@ -163,13 +145,11 @@ def move_regions(mod: Any) -> Any:
         places = relax.op.concat([matched[batches], moved], axis=1)
         return relax.Call(call.op, [matched[data], places], call.attrs)
 
-    return rewrite_main(mod, is_op("relax.vision.roi_align")(data, places), replace)
+    return rewrite_main(mod, dpl.is_op("relax.vision.roi_align")(data, places), replace)
 
 
 def cast_for_functions(mod: Any) -> Any:
     """Cast operands of functions of the importer to float32, where mixed precision cannot, nor be chosen without."""
-    from tvm import relax
-
     with suppress(RuntimeError):
         relax.transform.ToMixedPrecision()(mod)
         return mod

@@ -6,11 +6,15 @@ from typing import Any
 
 from device_runner.names import shorten
 from harness.compile.compiler.compat import (
+    dpl,
     kind_of,
     map_calls,
     map_parts,
+    relax,
     rewrite_main,
+    tirx,
     tuple_fields,
+    tvm,
     type_of,
     with_main,
 )
@@ -32,10 +36,6 @@ _BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 def shorten_names(mod: Any) -> Any:
     """Give functions names that leave their kernels at most 120 characters, before anything is noted by name."""
-    import tvm
-    from tvm import relax
-    from tvm.relax.dpl import is_op
-
     functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
     long = {name: shorten(name, _LONGEST_NAME) for name in functions if len(name) > _LONGEST_NAME}
     if not long:
@@ -49,14 +49,13 @@ def shorten_names(mod: Any) -> Any:
         new, kind = renamed.get(str(called.name_hint)), type_of(call)
         return call if new is None else relax.call_tir(new, arguments, list(tuple_fields(kind) or ()) or kind, *sizes)
 
-    main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
+    main = rewrite_main(mod, dpl.is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
     names = {str(new.name_hint): name for name, new in renamed.items()}
     return relax.transform.Normalize()(with_main(builder.get(), main)).with_attr(LONG_NAMES, names)
 
 
 def call_builtins(body: Any) -> Any:
     """Call functions by the names that OpenCL C has for them, once loops are vectors."""
-    from tvm import tirx
 
     def rewrite(call: Any) -> Any:
         name = str(getattr(call.op, "name", "")).removeprefix("tirx.")
@@ -68,7 +67,6 @@ def call_builtins(body: Any) -> Any:
 
 def keep_integers_narrow(body: Any) -> Any:
     """Cut sums and products of narrow integers to their bits, once loops are vectors, which C does not widen."""
-    from tvm import tirx
 
     def rewrite(part: Any) -> Any:
         kind = kind_of(part)

@@ -11,14 +11,17 @@ from typing import Any
 from harness.compile.compiler.compat import (
     array_of,
     copy_function,
+    dpl,
     dtype_of,
     is_tensor,
     name_of,
     operator_name,
+    relax,
     return_type,
     rewrite_main,
     tensor_type,
     tuple_fields,
+    tvm,
     type_of,
     with_main,
 )
@@ -54,8 +57,6 @@ def keep_reshapes(passes: Passes) -> Passes:
     One of a plain convolution, whose result has no memory scope, is lost: TVM gives the view another type than the
     reshape has, so a new variable, and what reads the old one stays as it is. An image of another shape has other rows.
     """
-    from tvm import relax
-
     views = relax.transform.RewriteDataflowReshape()
 
     def run(mod: Any) -> Any:
@@ -74,10 +75,8 @@ def plain_if_transposed(call: Any) -> Layouts:
 
 def legalize(builder: Any, call: Any) -> Any:
     """Return a convolution in NCHW4c as TVM legalises it, with the result's own number format."""
-    from tvm import topi
-
     return builder.call_te(
-        topi.nn.conv2d_NCHWc_OIHWo,
+        tvm.topi.nn.conv2d_NCHWc_OIHWo,
         data=call.args[0],
         kernel=call.args[1],
         stride=call.attrs.strides,
@@ -92,8 +91,6 @@ def legalize(builder: Any, call: Any) -> Any:
 
 def legalize_with_out_dtype(passes: Passes) -> Passes:
     """Replace the last `LegalizeOps`, which is the one for convolutions in NCHW4c."""
-    from tvm import relax
-
     return replace_last(passes, "LegalizeOps", relax.transform.LegalizeOps({_CONV: legalize}))
 
 
@@ -107,8 +104,6 @@ def without_split_points(mod: Any) -> Any:
 
 
 def _without_points(call: Any, data: Any) -> Any:
-    from tvm import relax
-
     shape: Any = getattr(type_of(data).shape, "values", ())
     points = call.attrs.indices_or_sections
     of_channels = len(shape) == 4 and int(call.attrs.axis) % 4 == 1
@@ -133,8 +128,6 @@ def without_kept_axes(mod: Any) -> Any:
 
 
 def _without_kept_axes(call: Any) -> Any:
-    from tvm import relax
-
     (data,) = call.args
     extents, axes = getattr(type_of(data).shape, "values", ()), reduced_axes(call)
     if len(extents) != 4 or not call.attrs.keepdims:
@@ -169,22 +162,16 @@ def legalize_norms(mod: Any) -> Any:
 
 def any_of(operators: Sequence[str], operands: int) -> Any:
     """Return the pattern of a call of one of these operators."""
-    from tvm.relax.dpl import is_op, wildcard
-
-    return reduce(or_, (is_op(f"relax.{name}")(*(wildcard() for _ in range(operands))) for name in operators))
+    return reduce(or_, (dpl.is_op(f"relax.{name}")(*(dpl.wildcard() for _ in range(operands))) for name in operators))
 
 
 def _operator(call: Any) -> Callable[..., Any]:
     """Return the function that makes calls of the same operator."""
-    from tvm import relax
-
     operator: Callable[..., Any] = getattr(relax.op, call.op.name.removeprefix("relax."))
     return operator
 
 
 def _without_broadcast_channel(call: Any) -> Any:
-    from tvm import relax
-
     first, second = call.args
     shapes: list[Any] = [getattr(type_of(operand).shape, "values", ()) for operand in (first, second)]
     if any(len(shape) != 4 for shape in shapes) or [getattr(shape[1], "value", 0) == 1 for shape in shapes] != [0, 1]:
@@ -200,8 +187,6 @@ def transform_bools_as_floats(mod: Any) -> Any:
 
 
 def _as_floats(call: Any, data: Any) -> Any:
-    from tvm import relax
-
     if dtype_of(type_of(data)) != "bool":
         return call
     return relax.op.astype(relax.Call(call.op, [relax.op.astype(data, "float32")], call.attrs), "bool")
@@ -213,8 +198,6 @@ def copy_through_buffers(mod: Any) -> Any:
 
 
 def _through_buffer(call: Any, data: Any) -> Any:
-    from tvm import relax
-
     source, target = type_of(data).vdevice, call.attrs.dst_vdevice
     if not source or not reorders(str(source.memory_scope), str(target.memory_scope)):
         return call
@@ -228,8 +211,6 @@ def _in_buffers(device: Any) -> Any:
 
 def copy_inputs_to_images(mod: Any) -> Any:
     """Copy the inputs into images that kernels take."""
-    from tvm import relax
-
     main = mod["main"]
     kinds = ((param, type_of(param)) for param in main.params)
     images = {param: kind for param, kind in kinds if "texture" in _scope(kind) and not _has_no_texels(kind)}
@@ -248,7 +229,6 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
     """Put inputs, constants and results into buffers that no image can hold, or that are stored number by number."""
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     calls = (binding for binding in bindings(mod["main"]) if operator_name(binding.value) == "relax.call_tir")
@@ -287,11 +267,8 @@ def _has_no_texels(kind: Any) -> bool:
 
 def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
     """Replace calls of an operator on one tensor. `replacement` takes the call and the tensor."""
-    from tvm import relax
-    from tvm.relax.dpl import is_op, wildcard
-
-    data = wildcard()
-    replaced = rewrite_main(mod, is_op(operator)(data), lambda call, matched: replacement(call, matched[data]))
+    data = dpl.wildcard()
+    replaced = rewrite_main(mod, dpl.is_op(operator)(data), lambda call, matched: replacement(call, matched[data]))
     return relax.transform.Normalize()(replaced)
 
 
@@ -305,9 +282,6 @@ def one_kernel_for_each_memory(mod: Any) -> Any:
 
     TVM makes a function for each of its calls in turn, under one name, so that all have what the last one takes.
     """
-    from tvm import relax
-    from tvm.relax.dpl import is_op
-
     builder = relax.BlockBuilder(mod)
     functions: dict[tuple[str, ...], Any] = {}
     """By name, and by the scopes of what they take and return."""
@@ -323,7 +297,7 @@ def one_kernel_for_each_memory(mod: Any) -> Any:
             functions[key] = called if first else _add_copy(builder, mod[called], called.name_hint, len(functions))
         return call if functions[key] == called else relax.call_tir(functions[key], arguments, type_of(call))
 
-    main = rewrite_main(mod, is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
+    main = rewrite_main(mod, dpl.is_op("relax.call_tir")(varg_default_wildcard=True), replace)["main"]
     return relax.transform.Normalize()(with_main(builder.get(), main))
 
 

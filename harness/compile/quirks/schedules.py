@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compile.compiler.compat import bytes_of, rewrite_main, type_of, writes_texture
+from harness.compile.compiler.compat import bytes_of, dlight, relax, rewrite_main, s_tir, tirx, type_of, writes_texture
 from harness.compile.compiler.passes import adreno_tir_passes, before_first, insert_before, passes_before
 from harness.compile.compiler.tir import SCHEDULE, is_block, map_children, spatial_block, statement_pass, walk
 from harness.compile.paths.base import EditPasses, Edits
@@ -34,8 +34,6 @@ def put_first(schedule: Schedule) -> EditPasses:
     """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs."""
 
     def edit(passes: list[Any]) -> list[Any]:
-        from tvm.s_tir import dlight  # here: every command imports the table of quirks, and few need TVM
-
         rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
         return insert_before(passes, SCHEDULE, dlight.ApplyDefaultSchedule(rule))
 
@@ -56,7 +54,6 @@ def _as_stores(statement: Any) -> Any:
 
 def _only_element(block: Any) -> Any:
     """Return what a block reduces if that is one element and the start is neutral, as TE has it; otherwise None."""
-    from tvm import tirx
     from tvm_ffi import structural_equal
 
     reduced = [axis.dom.extent for axis in block.iter_vars if axis.iter_type == tirx.IterVar.CommReduce]
@@ -96,8 +93,6 @@ def _trial(func: Any, target: Any) -> _ReductionTrial:
     Each asks last whether there is a reduction, after it has put every operator of a fused kernel into the next: 19 s
     for 250 of them.
     """
-    from tvm.s_tir import dlight
-
     if not _reduces(func):
         return _NO_REDUCTION
     rule = _reduction_rule(share=False)
@@ -111,7 +106,6 @@ def _trial(func: Any, target: Any) -> _ReductionTrial:
 
 def _reduction_rule(*, share: bool) -> Any:
     """Return TVM's rule for reductions. It notes what goes wrong, and `share`s what is private if it is asked to."""
-    from tvm.s_tir import dlight
 
     class WatchedReduction(dlight.gpu.Reduction):  # type: ignore[misc]
         channels = 0
@@ -135,23 +129,17 @@ def _reduction_rule(*, share: bool) -> Any:
 
 def _reduces(func: Any) -> bool:
     """Return whether a function has a reduction."""
-    from tvm import tirx
-
     axes = (axis for part in walk(func.body) for axis in getattr(part, "iter_vars", ()))
     return any(axis.iter_type == tirx.IterVar.CommReduce for axis in axes)
 
 
 def _fallback(func: Any, target: Any) -> Any:
-    from tvm.s_tir import dlight
-
     return dlight.gpu.Fallback().apply(func, target, False)
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
     """Return the generic fallback for functions at which a rule for reductions raises; the others are left to TVM."""
-    from tvm.s_tir.schedule import ScheduleError
-
-    return _fallback(func, target) if isinstance(_trial(func, target).error, ScheduleError) else None
+    return _fallback(func, target) if isinstance(_trial(func, target).error, s_tir.schedule.ScheduleError) else None
 
 
 def fallback_if(unfit: Callable[[_ReductionTrial, Any], object]) -> EditPasses:
@@ -166,9 +154,7 @@ def fallback_if(unfit: Callable[[_ReductionTrial, Any], object]) -> EditPasses:
 
 def reads_a_part(trial: _ReductionTrial, _func: Any) -> bool:
     """Return whether a rule for reductions ends with an internal error."""
-    from tvm.s_tir.schedule import ScheduleError
-
-    return isinstance(trial.error, RuntimeError) and not isinstance(trial.error, ScheduleError)
+    return isinstance(trial.error, RuntimeError) and not isinstance(trial.error, s_tir.schedule.ScheduleError)
 
 
 def changes_extents(trial: _ReductionTrial, func: Any) -> object:
@@ -192,8 +178,6 @@ def _changes_extents(func: Any) -> bool:
 
 
 def _results(block: Any) -> int:
-    from tvm import tirx
-
     return math.prod(int(axis.dom.extent) for axis in block.iter_vars if axis.iter_type == tirx.IterVar.DataPar)
 
 
@@ -233,12 +217,9 @@ def reduction_by_texel(func: Any, _target: Any) -> Any:
 
 def _sum_texels(func: Any) -> Any:
     """One work-item for a texel; its four lanes are summed in local memory and stored at once."""
-    from tvm import s_tir
-    from tvm.s_tir.dlight import analysis
-
     schedule = s_tir.Schedule(func)
-    blocks = schedule.get_child_blocks(analysis.get_root_block(schedule))
-    infos = [analysis.get_sblock_info(schedule, block) for block in blocks]
+    blocks = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
+    infos = [dlight.analysis.get_sblock_info(schedule, block) for block in blocks]
     reductions = [index for index, info in enumerate(infos) if info.is_reduction()]
     if [len(schedule.get(blocks[index]).writes) for index in reductions] != [1]:  # ArgMax writes two
         return None
@@ -274,8 +255,6 @@ def reductions_apart(mod: Any) -> Any:
 
 
 def _as_means(call: Any) -> Any:
-    from tvm import relax
-
     (data,), axes = call.args, reduced_axes(call)
     if int(type_of(data).ndim) != 4 or 1 in axes:
         return call
@@ -289,9 +268,6 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
 
     It raises at reductions, which here are kernels into buffers, and computes paddings whose rows end within texels.
     """
-    from tvm import s_tir
-    from tvm.s_tir import dlight
-
     if not writes_texture(func):
         return None
     schedule = s_tir.Schedule(func)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, kind_of, map_parts, rewrite_main, type_of
+from harness.compile.compiler.compat import dtype_of, kind_of, map_parts, relax, rewrite_main, tirx, tvm, type_of
 from harness.compile.compiler.passes import before
 from harness.compile.compiler.tir import (
     is_block,
@@ -25,8 +25,6 @@ _STORE = "tirx.texture2d_store"
 
 def allocate_outside(statement: Any) -> Any:
     """Move allocations in a vectorised loop around it, before TVM shrinks buffers to what one iteration touches."""
-    from tvm import tirx
-
     statement = map_children(statement, allocate_outside)
     if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED or not is_block(statement.body):
         return statement
@@ -42,9 +40,6 @@ def type_stores(statement: Any) -> Any:
     The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
     leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
     """
-    import tvm
-    from tvm import tirx
-
     store = tvm.ir.Op.get(_STORE)
     if isinstance(statement, tirx.Evaluate) and getattr(statement.value, "op", None) == store:
         return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *statement.value.args))
@@ -57,8 +52,6 @@ def choose_numbers(mod: Any) -> Any:
 
 
 def _as_choice(call: Any) -> Any:
-    from tvm import relax
-
     (data,), dtype = call.args, dtype_of(type_of(call))
     source = dtype_of(type_of(data))
     if (source == "bool") == (dtype == "bool"):
@@ -74,7 +67,6 @@ def choose_in_vectors(statement: Any) -> Any:
     Bools that are loaded are bytes of 1 and 0, of which a choice between vectors would take another bit. Outside of
     vectors casts stay: TVM's passes take minutes for choices in the conditions of others.
     """
-    from tvm import tirx
 
     def rewrite(cast: Any) -> Any:
         source, kind = kind_of(cast.value), kind_of(cast)
@@ -93,7 +85,6 @@ def choose_whole_vectors(body: Any) -> Any:
 
     A choice between vectors takes the first bit of each number, and such a condition is 1 in all of them.
     """
-    from tvm import tirx
 
     def rewrite(choice: Any) -> Any:
         if not isinstance(choice.condition, tirx.Broadcast):

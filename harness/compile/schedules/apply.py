@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.compile.compiler.compat import s_tir
 from harness.compile.compiler.passes import Passes
 from harness.compile.paths.base import Edits
 from harness.compile.schedules.database import MOST_THREADS, Schedule
@@ -97,8 +98,6 @@ def apply_trace(function: Any, trace: Trace) -> Any:
 
     Raises what TVM raises for a trace that does not fit.
     """
-    from tvm import s_tir
-
     schedule = s_tir.Schedule(module_of(function))
     s_tir.schedule.Trace.apply_json_to_schedule(trace, schedule)
     return put_back(schedule.mod["main"], function)

@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from harness.compile.compiler.compat import without_intrinsics, writes_texture
+from harness.compile.compiler.compat import dlight, s_tir, tvm, without_intrinsics, writes_texture
 from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.tasks import module_of
 from harness.compile.schedules.trace import plain
@@ -87,8 +87,6 @@ class ScheduleRules:
 
         None if no device could run it.
         """
-        from tvm import s_tir
-
         schedule = s_tir.Schedule(module_of(self._function), seed=seed + 1, error_render_level="none")
         trace = s_tir.schedule.Trace(design.trace.insts, design.with_decisions(decisions))
         trace.apply_to_schedule(schedule, remove_postproc=True)
@@ -132,10 +130,8 @@ def _open(instruction: Any, decision: Any) -> OpenDecision:
 
 def _limit_target(target: Any, limits: ThreadLimits) -> Any:
     """Return the target with the limits of a device, which only the search obeys: no kernel is built for it."""
-    from tvm.target import Target
-
     items = {"max_threads_per_block": limits.items, "max_num_threads": limits.items}
-    return Target({**dict(target.export()), **items, "max_shared_memory_per_block": limits.local_bytes})
+    return tvm.target.Target({**dict(target.export()), **items, "max_shared_memory_per_block": limits.local_bytes})
 
 
 class TexelConv:
@@ -157,8 +153,6 @@ class TexelConv:
     @cached_property
     def choices(self) -> list[tuple[int, ...]]:
         """All that a device could run and no loop is too short for, in an order that leaves no corner to the end."""
-        from tvm import s_tir
-
         schedule = s_tir.Schedule(module_of(self._function))
         schedule.work_on("main")
         loops = schedule.get_loops(_conv(schedule, _blocks(schedule)))[1:4]
@@ -174,8 +168,6 @@ class TexelConv:
 
     def make(self, choice: Sequence[Any]) -> Any:
         """Return the schedule of one of `choices`."""
-        from tvm import s_tir
-
         schedule = s_tir.Schedule(module_of(self._function), seed=1, error_render_level="none")
         schedule.work_on("main")
         with self._target:
@@ -237,9 +229,7 @@ def _choose(schedule: Any, sizes: Sequence[int], index: int) -> Any:
 
 
 def _blocks(schedule: Any) -> Sequence[Any]:
-    from tvm.s_tir.dlight import analysis
-
-    blocks: Sequence[Any] = schedule.get_child_blocks(analysis.get_root_block(schedule, "main"))
+    blocks: Sequence[Any] = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule, "main"))
     return blocks
 
 
@@ -249,8 +239,6 @@ def _conv(schedule: Any, blocks: Sequence[Any]) -> Any:
 
 def is_texel_conv(function: Any) -> bool:
     """Return whether a function is a convolution of channels in fours, by the name that TVM's legalisation gives it."""
-    from tvm import s_tir
-
     if "conv2d_NCHWc" not in function.script():
         return False
     schedule = s_tir.Schedule(module_of(function))

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.compile.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
+from harness.compile.compiler.compat import (
+    copy_function,
+    dtype_of,
+    memory_scope,
+    structural_hash,
+    tirx,
+    tvm,
+    without_attributes,
+)
 from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
 from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, mark_scheduled
 from harness.compile.paths.base import Edits
@@ -40,8 +48,6 @@ def task_of(function: Any) -> str:
 
 def unscheduled_functions(mod: Any) -> dict[str, Any]:
     """Return the functions of a module that have no schedule yet, by name."""
-    from tvm import tirx
-
     functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
     return {
         name: each for name, each in functions.items() if isinstance(each, tirx.PrimFunc) and not is_scheduled(each)
@@ -70,8 +76,6 @@ def module_of(function: Any) -> Any:
 
     TVM's schedules edit what they are given in place, a function that others hold as well.
     """
-    import tvm
-
     return tvm.IRModule({"main": copy_function(function).with_attr("global_symbol", "main")})
 
 

@@ -26,7 +26,10 @@ from harness.compile.compiler.compat import (
     is_tensor,
     name_of,
     operator_name,
+    relax,
+    tirx,
     tuple_fields,
+    tvm,
     type_of,
 )
 from harness.compile.paths.lowered_module import bindings, calls_in
@@ -51,8 +54,6 @@ class Partition:
 
 def generate(functions: Any, _options: Any, constant_names: Any) -> list[Any]:
     """Return what `RunCodegen` calls as `relax.ext.openclml`: one module of kind `clml` for each partition."""
-    import tvm
-
     create = tvm.get_global_func("runtime.clml_runtime_create")
     partitions = (partition(function, constant_names) for function in functions)
     return [create(part.symbol, part.graph, list(part.constants)) for part in partitions]
@@ -60,12 +61,10 @@ def generate(functions: Any, _options: Any, constant_names: Any) -> list[Any]:
 
 def partition(function: Any, constant_names: Mapping[Any, str]) -> Partition:
     """Write the graph of one partition. Raises TVM's `InternalError` where TVM's generator does."""
-    from tvm import get_global_func
-
     writer = _Writer(constant_names)
     graph = writer.graph(function)
     # TVM's own writer of JSON text, so that numbers and escapes are printed as TVM prints them.
-    text = str(get_global_func("ffi.json.Stringify")(graph, None))
+    text = str(tvm.get_global_func("ffi.json.Stringify")(graph, None))
     return Partition(str(function.attrs["global_symbol"]), text, tuple(writer.constants))
 
 
@@ -97,8 +96,6 @@ class _Writer:
         return {"nodes": self.nodes, "arg_nodes": leaves, "heads": heads, "node_row_ptr": row_ptr}
 
     def _bind(self, binding: Any) -> None:
-        from tvm import relax
-
         if isinstance(binding, relax.MatchCast):
             raise _internal_error("JSON runtime currently doesn't match cast")
         if isinstance(binding.value, relax.Function):
@@ -107,8 +104,6 @@ class _Writer:
             self.entries[binding.var] = self._value(binding.value)
 
     def _value(self, value: Any) -> list[Entry]:
-        from tvm import relax
-
         if value in self.entries:
             return self.entries[value]
         if isinstance(value, relax.Call):
@@ -200,8 +195,6 @@ def tensors_of(kind: Any) -> list[Any]:
 
 def shape_of(tensor: Any) -> list[int]:
     """Return the sizes of a tensor's type; -1 stands for a size that is not known."""
-    from tvm import tirx
-
     return [int(n) if isinstance(n, int | tirx.IntImm) else -1 for n in tensor.shape.values]
 
 
@@ -215,8 +208,6 @@ def _attributes(call: Any) -> dict[str, Any]:
 
 def _encode(value: Any) -> Any:
     """Booleans are integers, nothing is an empty string, numbers of one list are of one kind, types are strings."""
-    from tvm import tirx
-
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int | float):
@@ -232,8 +223,6 @@ def _encode(value: Any) -> Any:
 
 
 def _internal_error(message: str) -> Exception:
-    import tvm
-
     return tvm.error.InternalError(message)  # type: ignore[no-any-return]
 
 

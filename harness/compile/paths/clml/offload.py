@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, operator_name, return_type, type_of
+from harness.compile.compiler.compat import dtype_of, operator_name, relax, return_type, type_of
 from harness.compile.paths.clml.codegen import shape_of, tensors_of
 from harness.compile.paths.clml.offload_report import OffloadReport, RemainingOperators, Subgraph
 from harness.compile.paths.clml.patterns import Refusals
@@ -60,8 +60,6 @@ def describe(mod: Any, refusals: Refusals, rooted: Iterable[str]) -> OffloadRepo
 
 
 def _subgraph(symbol: str, function: Any, calls: int) -> Subgraph:
-    from tvm import relax
-
     functions = {b.var: b.value for b in bindings(function) if isinstance(b.value, relax.Function)}
     composites = [functions[call.op] for call in calls_in(function)]
     inner = [call for composite in composites for call in calls_in(composite)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from harness.compile.compiler.compat import is_constant, is_tensor, operator_name, tuple_fields, type_of
+from harness.compile.compiler.compat import is_constant, is_tensor, operator_name, relax, tuple_fields, type_of
 from harness.compile.paths.base import Edits, Workaround
 
 CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
@@ -55,8 +55,6 @@ class Match:
     @property
     def inner_result_escapes(self) -> bool:
         """Whether the result of a call other than the root is used outside too."""
-        from tvm import relax
-
         inside = set(self.context.matched_bindings)
         root = self.context.value_to_bound_var[self.root]
         return any(

@@ -7,7 +7,9 @@ import pytest
 from device_runner.failures import RigFailure
 from harness.base.failures import CompileFailure
 from harness.compile.artifacts.compile import quote, stepping
-from harness.compile.compiler.passes import replace_last
+from harness.compile.compiler import passes
+from harness.compile.compiler.compat import LateModule
+from harness.compile.compiler.passes import own_pass, replace_last
 
 
 def test_a_name_of_tvms_that_our_code_asks_for_in_vain_is_not_the_compilers_fault() -> None:
@@ -16,6 +18,16 @@ def test_a_name_of_tvms_that_our_code_asks_for_in_vain_is_not_the_compilers_faul
     )
     with pytest.raises(RigFailure, match=lacks), stepping("build"):
         replace_last([object()], "LowerTIRx", None)
+
+
+@pytest.mark.parametrize("name", ["types", "no_such_module"])
+def test_the_code_is_named_that_asks_a_module_in_vain_which_comes_late(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "tvm", LateModule(name))
+    lacks = "lacks what compile/compiler/passes.py, own_pass asks of it: (module|No module)"
+    with pytest.raises(RigFailure, match=lacks), stepping("build"):
+        own_pass("Name", lambda mod: mod)
 
 
 def test_a_name_that_tvm_itself_misses_is_the_compilers_fault() -> None:
