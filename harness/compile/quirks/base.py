@@ -42,7 +42,8 @@ class Quirk:
     """Place of the defect: file, issue or pull request of apache/tvm."""
     workaround: str
     """One line of what is done instead."""
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ("opencl", "texture", "clml")
+    """Those that have it; all that reach an Adreno unless it says which."""
     edits: Edits = NO_EDITS
     """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
     since: str = "0.25"

@@ -124,7 +124,6 @@ QUIRKS = (
         upstream="src/relax/transform/fold_constant.cc: GetCachedBuild keeps a function under another key than it "
         "looks for, so that it compiles each anew",
         workaround="operators whose results numpy computes to the same bits are computed by it",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=compute_constants),
     ),
 )

@@ -12,7 +12,6 @@ from harness.compile.compiler.compat import (
     operator_name,
     parameter_buffers,
     rebind_main,
-    relax,
     s_tir,
     tirx,
     touches_texture,
@@ -75,6 +74,8 @@ def skip_threaded(passes: Passes) -> Passes:
 
 def bound_fusions(mod: Any) -> Any:
     """Let a function end its kernel if what it computes is too long: each of its readers would compute it again."""
+    from tvm import relax, tirx
+
     builder, lengths = relax.BlockBuilder(mod), dict[Any, int]()
 
     def bind(binding: Any) -> Any:
@@ -236,7 +237,6 @@ QUIRKS = (
         "`get-block`",
         upstream='python/tvm/s_tir/dlight/adreno/pool.py: get_sblock(name="root") before it looks for a pool',
         workaround="such functions, if they have no block `root`, are marked as scheduled",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=skip_threaded),
     ),
     Quirk(

@@ -181,7 +181,6 @@ QUIRKS = (
         upstream="python/tvm/relax/frontend/onnx/onnx_frontend.py: _sanitize_name replaces dots alone; "
         "src/target/source/codegen_c.cc: a name's hint is taken as an identifier",
         workaround="such inputs get names of letters, digits and underscores; they are passed by position",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(model=rename_inputs),
     ),
     Quirk(
@@ -191,7 +190,6 @@ QUIRKS = (
         upstream="python/tvm/relax/backend/adreno/pipeline.py: BindTarget comes before FoldConstant; "
         "src/relax/transform/fold_constant.cc keeps the target of a function",
         workaround="such functions are evaluated before they get a target",
-        paths=("opencl", "texture", "clml"),
         since="0.26",
         edits=Edits(model=fold_functions_of_constants),
     ),
@@ -220,7 +218,6 @@ QUIRKS = (
         "spatial_scale is 1",
         upstream="python/tvm/relax/frontend/onnx/onnx_frontend.py: RoiAlign adds -0.5 before the scale",
         workaround="regions are moved by 0.5 / spatial_scale",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(model=move_regions),
     ),
 )
@@ -230,7 +227,6 @@ FUNCTION_IN_HALF = Quirk(
     "compile behind a convolution: `Expected TensorType`",
     upstream="src/relax/transform/to_mixed_precision.cc: each argument of a call is cast, also functions and numbers",
     workaround="in networks that have one, such functions take their operands by way of a cast to float32",
-    paths=("opencl", "texture", "clml"),
     precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
     edits=Edits(model=cast_for_functions),
 )

@@ -90,7 +90,6 @@ QUIRKS = (
         "the name of a fused kernel has those of all its operators: files and drivers' caches end at 255 characters",
         upstream="src/relax/transform/fuse_ops.cc: the name of a group has no limit",
         workaround="names beyond 120 characters end in a hash; the manifest of the artifact has the whole ones",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=before(NOTE_WORK, "ShortenNames", shorten_names)),
     ),
     Quirk(
@@ -99,7 +98,6 @@ QUIRKS = (
         "no kernel of the network is built",
         upstream="src/target/source/intrin_rule_opencl.cc: no rule for them, so the default one adds the suffix",
         workaround="they are called by the names of OpenCL's own functions",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(tir=before("InjectVirtualThread", "CallBuiltins", call_builtins, make=statement_pass)),
     ),
     Quirk(
@@ -108,7 +106,6 @@ QUIRKS = (
         "compared in the same kernel: wrong numbers",
         upstream="src/target/source/codegen_c.cc: PrintBinaryExpr writes C's operators, which compute in int",
         workaround="such results are converted back to their bits",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(tir=before("InjectVirtualThread", "KeepIntegersNarrow", keep_integers_narrow, make=statement_pass)),
     ),
 )

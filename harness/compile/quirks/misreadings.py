@@ -15,7 +15,6 @@ from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
 
 _FRONTEND = "python/tvm/relax/frontend/onnx/onnx_frontend.py"
-_PATHS = ("opencl", "texture", "clml")
 
 
 Finder = Callable[[Any, NetworkView], str]
@@ -51,7 +50,6 @@ class Misreading:
             self.title,
             upstream=f"{_FRONTEND}: {self.operator}",
             workaround=f"a network with such a {self.operator} is refused before anything is compiled: {self.hint}",
-            paths=_PATHS,
             edits=Edits(network=self.refuse),
             since=self.since,
         )

@@ -10,7 +10,6 @@ QUIRKS = (
         "the Adreno TIR pipeline lacks the host and device passes, so every build with it raises TypeError",
         upstream="python/tvm/s_tir/backend/adreno/pipeline.py; the triple came with apache/tvm #19581",
         workaround="register the pipeline's passes together with the finalising passes that all targets share",
-        paths=("opencl", "texture", "clml"),
         essential=True,  # and `harness.compile.compiler.passes.tir_pipeline` registers passes so, so there is no edit
     ),
     Quirk(

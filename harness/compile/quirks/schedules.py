@@ -301,7 +301,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/gpu/reduction.py: reverse_compute_at of an epilogue that reads another "
         "region; src/s_tir/schedule/primitive/compute_at.cc: Check failed",
         workaround="functions at which the rule ends with an internal error get dlight's gpu.Fallback schedule",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=fallback_if(reads_a_part)),
     ),
     Quirk(
@@ -311,7 +310,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/analysis/common_analysis.py: collect_block_iter_vars_used_in_access_region "
         "asserts regions of one element",
         workaround="such functions get dlight's gpu.Fallback schedule",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=fallback_if(lambda trial, _func: isinstance(trial.error, AssertionError))),
     ),
     Quirk(
@@ -322,7 +320,6 @@ QUIRKS = (
         "elementwise, whatever its extents, and fused; python/tvm/s_tir/dlight/gpu/reduction.py runs it once for each "
         "result",
         workaround="such functions get dlight's gpu.Fallback schedule",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=fallback_if(changes_extents)),
     ),
     Quirk(
@@ -331,7 +328,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial binds the epilogue's loops in another "
         "order than the reduction's",
         workaround="what the epilogue reads is in local memory, which the work-items of a group share",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=put_first(reduction_with_shared_tile)),
     ),
     Quirk(
@@ -341,7 +337,6 @@ QUIRKS = (
         upstream="src/s_tir/schedule/primitive/compute_inline.cc: reverse_compute_inline puts the consumer into a "
         "block's init, too, once normalize_prim_func has dropped the axes of the reduction",
         workaround="such reductions become plain stores before TVM's rules see them",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(
             relax=before_first(SCHEDULE, "ReduceNoSingleElements", reduce_no_single_elements, make=statement_pass)
         ),
@@ -353,7 +348,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_reduction puts the loop over a group's results "
         "into that over work-items, which LowerCrossThreadReduction refuses",
         workaround="such functions get dlight's gpu.Fallback schedule",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=fallback_if(lambda trial, _func: trial.results != 1)),
     ),
     Quirk(
@@ -363,7 +357,6 @@ QUIRKS = (
         upstream="python/tvm/s_tir/dlight/gpu/general_reduction.py: all results but the last are in shared memory, "
         "whatever their size",
         workaround="such functions get dlight's gpu.Fallback schedule",
-        paths=("opencl", "texture", "clml"),
         edits=Edits(relax=fallback_if(shares_results)),
     ),
     Quirk(
