@@ -16,7 +16,7 @@ from device_runner.device import Array
 from harness.base.failures import ModelError
 from harness.base.model import Distribution
 from harness.compile.models.onnx_inputs import inputs_of
-from harness.compile.models.outline import NetworkView, attribute_of, kind_of, node_name, operand
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, kind_of, node_name, operand
 from harness.compile.models.spec import Inputs
 
 Shape = tuple[int, ...]
@@ -111,7 +111,7 @@ class _Source:
 
 
 def _ranges_at(node: Any, graph: NetworkView, followed: Mapping[str, _Source]) -> Iterator[IndexRange]:
-    if node.op_type not in _OPERATORS or node.domain not in ("", "ai.onnx"):
+    if not is_onnx(node, *_OPERATORS):
         return
     place, extents_of, strict = _OPERATORS[node.op_type]
     source = followed.get(operand(node, place))

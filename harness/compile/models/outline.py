@@ -192,9 +192,14 @@ def inner_graphs(node: Any) -> list[Any]:
     return [graph for each in node.attribute for graph in (*([each.g] if each.HasField("g") else ()), *each.graphs)]
 
 
+def is_onnx(node: Any, *operators: str) -> bool:
+    """Return whether a node is one of these operators of ONNX's own, or any of them if none is named."""
+    return node.domain in ("", "ai.onnx") and (not operators or node.op_type in operators)
+
+
 def kind_of(node: Any) -> str:
     """Return the operator's name, with its domain if it is none of ONNX's own."""
-    return str(node.op_type) if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+    return str(node.op_type) if is_onnx(node) else f"{node.domain}.{node.op_type}"
 
 
 def node_name(node: Any) -> str:
@@ -336,8 +341,22 @@ class NetworkView:
         return tensor_types(self.model)
 
     @cached_property
-    def _constants(self) -> Mapping[str, Any]:
+    def constants(self) -> Mapping[str, Any]:
+        """Tensors that the network holds, by name."""
         return constants(self.model)
+
+    @cached_property
+    def _makers(self) -> Mapping[str, Any]:
+        return {name: node for node in self.model.graph.node for name in node.output}
+
+    def maker(self, name: str, *operators: str) -> Any | None:
+        """Return the node that makes a tensor; None if it is none of these operators of ONNX's own."""
+        node = self._makers.get(name)
+        return node if node is not None and is_onnx(node, *operators) else None
+
+    def number_format(self, name: str) -> int:
+        """ONNX's number of a tensor's number format; 0 if inference does not find it."""
+        return int(getattr(self.kind(name), "elem_type", 0))
 
     def kind(self, name: str) -> Any | None:
         """ONNX's type of a tensor; None if inference does not find it."""
@@ -352,7 +371,7 @@ class NetworkView:
         from onnx import numpy_helper
 
         name = operand(node, place)
-        return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
+        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
 
     def is_read(self, name: str) -> bool:
         """Return whether an operator or an output of the network takes a tensor."""

@@ -14,8 +14,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import copy_of
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.outline import copy_of, is_onnx
 from harness.compile.oracle.judge import Values
 from harness.compile.oracle.operands import CHOOSING, COMPARING, SELECTING, compared_operands, decisions
 

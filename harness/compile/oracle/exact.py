@@ -13,8 +13,7 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import Types, constants, inner_graphs
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.outline import Types, constants, inner_graphs, is_onnx
 from harness.compile.oracle.judge import Values
 from harness.compile.oracle.operands import SELECTING
 

@@ -21,10 +21,9 @@ from device_runner.device import Array
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
-from harness.compile.models.outline import Types, copy_of, inlined, kind_of, tensor_types
+from harness.compile.models.outline import Types, copy_of, inlined, is_onnx, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import inline
-from harness.compile.models.preparation.editing import is_onnx
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.opset import lower_opset, opset_of
 from harness.compile.models.preparation.quantised import write_quantised_as_floats

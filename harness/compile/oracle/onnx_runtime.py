@@ -11,17 +11,16 @@ from onnx import TensorProto, helper
 from device_runner.device import Array
 from harness.compile.models.outline import (
     NetworkView,
-    all_graphs,
     all_nodes,
     attribute_of,
     copy_of,
+    is_onnx,
     kind_of,
-    tensor_types,
 )
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.definitions import inline, write_norms
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
+from harness.compile.models.preparation.definitions import inline, write_norm
+from harness.compile.models.preparation.editing import NodeWriter, rewrite, set_attribute
 from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
@@ -115,7 +114,7 @@ def _rewritten(model: Any) -> bytes:
             _scale_crops(node, view, NodeWriter(model, "scales"))
     # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
     compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
-    write_norms(model, "MeanVarianceNormalization")
+    rewrite(model, "norm", write_norm, "MeanVarianceNormalization")
     write_repeats(model)
     _write_padding_of_pools(model)
     _write_unsigned(model)
@@ -155,20 +154,20 @@ def _write_padding_of_pools(model: Any) -> None:
     axis for another's, and finds one itself without dilations. ONNX's reference and torch do not. A window that begins
     in the padding at the end is none, also of a MaxPool.
     """
-    write, opset, view = NodeWriter(model, "padded"), opset_of(model), NetworkView(model)
+    opset, view = opset_of(model), NetworkView(model)
     for node in [node for node in all_nodes(model.graph) if is_onnx(node, "MaxPool", "LpPool")]:
         dilated = any(each > 1 for each in attribute_of(node, "dilations", ()))
         automatic = attribute_of(node, "auto_pad", "NOTSET").startswith("SAME")
         if (dilated and automatic) or attribute_of(node, "ceil_mode", 0):
             write_pads_of(node, view, ("LpPool", "MaxPool"))  # it takes those of a window without dilations
 
-    def padded(node: Any) -> list[Any] | None:
+    def write_padding(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         if opset >= 19 or attribute_of(node, "auto_pad", "NOTSET") == "VALID":
             write_pads_of(node, view)
         fields = {field.name: helper.get_attribute_value(field) for field in node.attribute}
         counts, by_itself = fields.pop("count_include_pad", 0), fields.pop("auto_pad", b"NOTSET") != b"NOTSET"
         if not counts or by_itself or (opset < 19 and not fields.get("ceil_mode")):
-            return None
+            return False
         rank = len(fields["kernel_shape"])
         extents = write.add("Shape", write.add("AveragePool", node.input[0], **fields))
         pads = fields.pop("pads", [0] * 2 * rank)
@@ -179,9 +178,9 @@ def _write_padding_of_pools(model: Any) -> None:
             wide = write.add("Pad", node.input[0], write.integers(*whole))
         results = write.add("AveragePool", wide, **fields)
         write.add("Slice", results, write.integers(*[0] * (rank + 2)), extents, output=node.output[0])
-        return write.take()
+        return True
 
-    replace_nodes(model.graph, padded, "AveragePool")
+    rewrite(model, "padded", write_padding, "AveragePool")
 
 
 def _write_unsigned(model: Any) -> None:
@@ -190,32 +189,26 @@ def _write_unsigned(model: Any) -> None:
     On a processor without VNNI, onnxruntime (1.24) adds two such products in 16 bits, which overflow: it gives the
     largest number of 16 bits in place of their sum. Its own way out, `session.x64quantprecision`, may end the process.
     """
-    if not any(kind_of(node) in _BYTES for node in all_nodes(model.graph)):
-        return
-    types, write = tensor_types(model), NodeWriter(model, "unsigned")
 
-    def is_signed(name: str) -> bool:
-        return bool(getattr(types.get(name), "elem_type", 0) == TensorProto.INT8)
-
-    def moved(name: str) -> str:
+    def move(name: str, write: NodeWriter) -> str:
         if not name:
             return write.constant(np.uint8(128))
         wide = write.add("Add", write.add("Cast", name, to=TensorProto.INT32), write.constant(np.int32(128)))
         return write.add("Cast", wide, to=TensorProto.UINT8)
 
-    def written(node: Any) -> list[Any] | None:
+    def write_moved(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         left, rights = _BYTES.get(kind_of(node), (0, []))
-        signed = [places for places in rights if is_signed(node.input[places[0]])]
-        if not signed or is_signed(node.input[left]):
-            return None
+        signed = [places for places in rights if view.number_format(node.input[places[0]]) == TensorProto.INT8]
+        if not signed or view.number_format(node.input[left]) == TensorProto.INT8:
+            return False
         node = copy_of(node)
         node.input.extend([""] * (max(zero for _, zero in signed) + 1 - len(node.input)))
         for place in (place for places in signed for place in places):
-            node.input[place] = moved(node.input[place])
-        return [*write.take(), node]
+            node.input[place] = move(node.input[place], write)
+        write.nodes.append(node)
+        return True
 
-    for graph in list(all_graphs(model.graph)):
-        replace_nodes(graph, written)
+    rewrite(model, "unsigned", write_moved, inside=True)
 
 
 def _write_sigmoids(model: Any) -> None:
@@ -224,19 +217,15 @@ def _write_sigmoids(model: Any) -> None:
     onnxruntime's own (1.24) is off by 1.4e-7 of 1, and 0 from -18 on, where the logistic function is 1.5e-8 and more
     than 0 further on.
     """
-    if not any(is_onnx(node, "Sigmoid") for node in all_nodes(model.graph)):
-        return
-    types, write = tensor_types(model), NodeWriter(model, "logistic")
 
-    def written(node: Any) -> list[Any] | None:
-        if getattr(types.get(node.input[0]), "elem_type", 0) == TensorProto.DOUBLE:
-            return None
+    def write_logistic(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+        if view.number_format(node.input[0]) == TensorProto.DOUBLE:
+            return False
         exponent = write.add("Softplus", write.add("Neg", node.input[0]))
         write.add("Exp", write.add("Neg", exponent), output=node.output[0])
-        return write.take()
+        return True
 
-    for graph in list(all_graphs(model.graph)):
-        replace_nodes(graph, written, "Sigmoid")
+    rewrite(model, "logistic", write_logistic, "Sigmoid", inside=True)
 
 
 def _as_ours(error: Exception, kind: type[Exception]) -> Exception:

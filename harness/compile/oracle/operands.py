@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from harness.compile.models.outline import attribute_of
+from harness.compile.models.outline import attribute_of, is_onnx
 
 FIRST, NONE = (0,), ()
 
@@ -56,14 +56,14 @@ WITH_PLACES = ("MaxPool", "TopK")
 
 def data_operands(node: Any) -> Sequence[int]:
     """Return the places of a node's operands that rounding moves."""
-    if node.domain not in ("", "ai.onnx") or node.op_type in COMPARED:
+    if not is_onnx(node) or node.op_type in COMPARED:
         return NONE
     return DATA.get(node.op_type, range(len(node.input)))
 
 
 def compared_operands(node: Any) -> Sequence[int]:
     """Return the places of what a node compares; none of a node that computes."""
-    if node.domain not in ("", "ai.onnx"):
+    if not is_onnx(node):
         return NONE
     if node.op_type in ("Cast", "CastLike"):
         return FIRST if _to_integers(node) else NONE

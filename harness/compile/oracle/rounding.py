@@ -16,8 +16,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import Types, attribute_of, copy_of, inner_graphs, static_shape
-from harness.compile.models.preparation.editing import is_onnx
+from harness.compile.models.outline import Types, attribute_of, copy_of, inner_graphs, is_onnx, static_shape
 from harness.compile.oracle.exact import keeps_whole
 from harness.compile.oracle.leeway import HALVES, SINGLE, peak_and_rms
 from harness.compile.oracle.operands import SELECTING, data_operands

@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from harness.compile.models.outline import Types, attribute_of, copy_of, operand, static_shape, tensor_types
+from harness.compile.models.outline import (
+    NetworkView,
+    Types,
+    attribute_of,
+    copy_of,
+    is_onnx,
+    operand,
+    static_shape,
+    tensor_types,
+)
 from harness.compile.models.preparation.definitions import inline, write_reduction
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, rewrite
 from harness.compile.models.preparation.opset import opset_of
 
 Shape = Sequence[int]
@@ -34,18 +43,17 @@ def as_means(model: Any, types: Types, long: int) -> tuple[Any, Types]:
     """Return the network with global pools and norms of channels as the sums that they are, and its types."""
     model, types = as_functions(model, types, ONLY_FUNCTIONS, long)
     plain = copy_of(model)
-    write = NodeWriter(plain, "mean")
-    reduced = partial(write_reduction, write, opset_of(model))
+    opset = opset_of(model)
 
-    def as_sums(node: Any) -> list[Any] | None:
+    def write_sums(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
         shape, power = static_shape(types.get(node.input[0])), attribute_of(node, "p", 2)
         if not shape or power > 2:
-            return None
-        axes = range(2, len(shape))
+            return False
+        reduced, axes = partial(write_reduction, write, opset), range(2, len(shape))
         if node.op_type != _NORM:
             kind = "ReduceMean" if node.op_type == "GlobalAveragePool" else f"ReduceL{power}"
             reduced(kind, node.input[0], axes, output=node.output[0])
-            return write.take()
+            return True
         x, *of_channels = node.input
         centred = write.add("Sub", x, reduced("ReduceMean", x, axes))
         variance = reduced("ReduceMean", write.add("Mul", centred, centred), axes)
@@ -54,9 +62,9 @@ def as_means(model: Any, types: Types, long: int) -> tuple[Any, Types]:
         extents = write.integers(-1, *[1] * len(axes))
         scale, bias = (write.add("Reshape", numbers, extents) for numbers in of_channels)
         write.add("Add", write.add("Mul", normal, scale), bias, output=node.output[0])
-        return write.take()
+        return True
 
-    if not replace_nodes(plain.graph, as_sums, *_POOLS, _NORM):
+    if not rewrite(plain, "mean", write_sums, *_POOLS, _NORM):
         return model, types
     del plain.graph.value_info[:]
     return plain, tensor_types(plain)
@@ -86,8 +94,8 @@ def _groups(node: Any) -> int:
     return int(attribute_of(node, "group", 1))
 
 
-def split_convolution(write: NodeWriter, node: Any, weight: Shape) -> list[Any]:
-    """Return a convolution as the sum of several, in double precision; the bias is in the first."""
+def split_convolution(write: NodeWriter, node: Any, weight: Shape) -> None:
+    """Write a convolution as the sum of several, in double precision; the bias is in the first."""
     parts = list[str]()
     channels = weight[1] if node.op_type == "Conv" else weight[0] // _groups(node)
     split = _by_channels(write, node, weight, channels) if channels > 1 else _by_kernel(write, node, weight)
@@ -96,7 +104,6 @@ def split_convolution(write: NodeWriter, node: Any, weight: Shape) -> list[Any]:
         write.nodes[-1].attribute.extend(node.attribute)
         parts.append(write.add("Cast", partial_sum, to=TensorProto.DOUBLE))
     write.add("Cast", write.add("Sum", *parts), output=node.output[0], to=TensorProto.FLOAT)
-    return write.take()
 
 
 def _by_channels(write: NodeWriter, node: Any, weight: Shape, channels: int) -> Iterator[tuple[str, str]]:
@@ -126,15 +133,14 @@ def window_terms(node: Any) -> int:
     return 0 if edge or any(each > 1 for each in attribute_of(node, "dilations", ())) else math.prod(window)
 
 
-def halve_window(write: NodeWriter, node: Any) -> list[Any]:
-    """Return an average over a window as that of the averages of its rows."""
+def halve_window(write: NodeWriter, node: Any) -> None:
+    """Write an average over a window as that of the averages of its rows."""
     window = list(attribute_of(node, "kernel_shape", ()))
     ones = [1] * (len(window) - 1)
     strides = list(attribute_of(node, "strides", [*ones, 1]))
     rows = write.add("AveragePool", node.input[0], kernel_shape=[*ones, window[-1]], strides=[*ones, strides[-1]])
     across = {"kernel_shape": [*window[:-1], 1], "strides": [*strides[:-1], 1]}
     write.add("AveragePool", rows, output=node.output[0], **across)
-    return write.take()
 
 
 def sum_axes(node: Any, rank: int, weights: Mapping[str, Any]) -> list[int] | None:
@@ -146,8 +152,8 @@ def sum_axes(node: Any, rank: int, weights: Mapping[str, Any]) -> list[int] | No
     return sorted(int(axis) % rank for axis in axes) if axes else list(range(rank))
 
 
-def add_in_turn(write: NodeWriter, node: Any, shape: Shape, axes: Sequence[int]) -> list[Any]:
-    """Return what computes a sum, or a mean, as the last of its partial sums."""
+def add_in_turn(write: NodeWriter, node: Any, shape: Shape, axes: Sequence[int]) -> None:
+    """Write a sum, or a mean, as the last of its partial sums."""
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     terms, keep = math.prod(shape[axis] for axis in axes), attribute_of(node, "keepdims", 1)
     result = [1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes]
@@ -157,4 +163,3 @@ def add_in_turn(write: NodeWriter, node: Any, shape: Shape, axes: Sequence[int])
     total = write.add("Gather", partial_sums, write.integers(terms - 1))
     share = write.constant(np.float32(1 if node.op_type == "ReduceSum" else 1 / terms))
     write.add("Reshape", write.add("Mul", total, share), write.integers(*result), output=node.output[0])
-    return write.take()

@@ -8,14 +8,13 @@ only is written as sums that it has in double, or as several shorter ones (`harn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnx import TensorProto
 
-from harness.compile.models.outline import Types, all_graphs, constants, copy_of, static_shape
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.outline import NetworkView, Types, all_graphs, constants, copy_of, is_onnx, static_shape
+from harness.compile.models.preparation.editing import NodeWriter, WriteOthers, rewrite
 from harness.compile.oracle.operands import data_operands
 from harness.compile.oracle.sum_forms import (
     FUNCTIONS,
@@ -56,16 +55,17 @@ def with_wide_sums(model: Any, types: Types) -> Any:
     model, types = as_means(model, types, LONG)
     shapes = {name: static_shape(kind) for name, kind in types.items()}
 
-    def widen(write: NodeWriter, node: Any) -> list[Any] | None:
+    def widen(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
         if not _is_float(types, node.output[0]):
-            return None
+            return False
+        weight = shapes.get(node.input[1]) if is_onnx(node, "Conv", "ConvTranspose") else None
         if is_onnx(node, *WIDE):
-            return _in_double(write, node, types)
-        if is_onnx(node, "AveragePool") and window_terms(node) >= LONG:
-            return halve_window(write, node)
-        if is_onnx(node, "Conv", "ConvTranspose") and (weight := shapes.get(node.input[1])):
-            return split_convolution(write, node, weight) if convolution_terms(node, weight) >= LONG else None
-        return None
+            _write_in_double(write, node, types)
+        elif is_onnx(node, "AveragePool") and window_terms(node) >= LONG:
+            halve_window(write, node)
+        elif weight and convolution_terms(node, weight) >= LONG:
+            split_convolution(write, node, weight)
+        return bool(write.nodes)
 
     return _rewritten(model, widen) or model
 
@@ -76,43 +76,39 @@ def with_serial_sums(model: Any, types: Types) -> Any | None:
     model, types = as_functions(model, types, FUNCTIONS, LONG)
     weights = constants(model)
 
-    def serial(write: NodeWriter, node: Any) -> list[Any] | None:
+    def serial(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
         shape = static_shape(types.get(node.input[0])) if is_onnx(node, "ReduceSum", "ReduceMean") else None
         if not shape or not _is_float(types, node.input[0]):
-            return None
+            return False
         axes = sum_axes(node, len(shape), weights)
         if axes is None or math.prod(shape[axis] for axis in axes) < LONG:
-            return None
-        return add_in_turn(write, node, shape, axes)
+            return False
+        add_in_turn(write, node, shape, axes)
+        return True
 
     return _rewritten(model, serial)
 
 
-def _in_double(write: NodeWriter, node: Any, types: Types) -> list[Any] | None:
-    """Return an operator of one result in double precision, between numbers in single precision."""
-    if any(node.output[1:]):
-        return None
+def _write_in_double(write: NodeWriter, node: Any, types: Types) -> None:
+    """Write an operator of one result in double precision, between numbers in single precision, if it takes any."""
     operands = list(node.input)
-    for place in data_operands(node):
+    for place in () if any(node.output[1:]) else data_operands(node):
         if _is_float(types, operands[place]):
             operands[place] = write.add("Cast", operands[place], to=TensorProto.DOUBLE)
-    if not write.nodes:
-        return None
-    wide = write.add(node.op_type, *operands)
-    write.nodes[-1].attribute.extend(node.attribute)
-    write.add("Cast", wide, output=node.output[0], to=TensorProto.FLOAT)
-    return write.take()
+    if write.nodes:
+        wide = write.add(node.op_type, *operands)
+        write.nodes[-1].attribute.extend(node.attribute)
+        write.add("Cast", wide, output=node.output[0], to=TensorProto.FLOAT)
 
 
 def _is_float(types: Types, name: str) -> bool:
     return name in types and types[name].elem_type == TensorProto.FLOAT
 
 
-def _rewritten(model: Any, replacement: Callable[[NodeWriter, Any], Sequence[Any] | None]) -> Any | None:
+def _rewritten(model: Any, write_others: WriteOthers) -> Any | None:
     """Return the network with what computes operators otherwise, in branches and bodies, too; None if none is."""
     whole = copy_of(model)
-    replace = partial(replacement, NodeWriter(whole, "sum"))
-    gone = [node for graph in all_graphs(whole.graph) for node in replace_nodes(graph, replace)]
+    gone = rewrite(whole, "sum", write_others, inside=True)
     for graph in all_graphs(whole.graph):
         del graph.value_info[:]
     return whole if gone else None

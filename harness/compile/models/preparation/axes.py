@@ -11,8 +11,8 @@ import numpy as np
 from onnx import numpy_helper
 
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, attribute_of, constants, operand, tensor_types
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, set_attribute
+from harness.compile.models.outline import NetworkView, attribute_of, constants, is_onnx, operand, tensor_types
+from harness.compile.models.preparation.editing import NodeWriter, set_attribute
 
 REDUCTIONS = tuple(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
@@ -38,9 +38,8 @@ def count_axes_from_zero(model: Any) -> str:
 def count_parts_from_zero(model: Any) -> str:
     """Write negative places of SequenceAt from 0, where it is known into how many parts a tensor is split."""
     view, write, count = NetworkView(model), NodeWriter(model, "place"), 0
-    splits = {node.output[0]: node for node in model.graph.node if is_onnx(node, "SplitToSequence")}
     for node in model.graph.node:
-        if is_onnx(node, "SequenceAt") and (split := splits.get(node.input[0])):
+        if is_onnx(node, "SequenceAt") and (split := view.maker(node.input[0], "SplitToSequence")):
             place, parts = view.constant(node, 1), _parts(split, view)
             if place is not None and parts and place.item() < 0:
                 node.input[1] = write.constant(np.array(place.item() + parts))

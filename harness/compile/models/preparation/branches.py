@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, attribute_of, constants, first_names, inner_graphs, node_name
+from harness.compile.models.outline import NetworkView, attribute_of, first_names, inner_graphs, node_name
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, rewrite
 from harness.compile.models.preparation.identities import remove_identities
 
 WORDS = ("then", "else")
@@ -36,19 +36,20 @@ def take_branches(model: Any) -> list[str]:
 
     Returns their names, as `then of NAME`. An If inside such a branch stays.
     """
-    values, writer, taken = constants(model), NodeWriter(model, "branch"), list[str]()
+    taken = list[str]()
 
-    def branch_of(node: Any) -> list[Any] | None:
-        if node.input[0] not in values:
-            return None
-        word = "then" if numpy_helper.to_array(values[node.input[0]]).any() else "else"
+    def take(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+        condition = view.constant(node, 0)
+        if condition is None:
+            return False
+        word = "then" if condition.any() else "else"
         taken.append(f"{word} of {node_name(node)}")
-        for name, output in zip(_move(node, word, writer), node.output, strict=True):
+        for name, output in zip(_move(node, word, write), node.output, strict=True):
             if output:
-                writer.add("Identity", name, output=output)
-        return writer.take()
+                write.add("Identity", name, output=output)
+        return True
 
-    replace_nodes(model.graph, branch_of, "If")
+    rewrite(model, "branch", take, "If")
     return taken
 
 
@@ -59,7 +60,8 @@ def lift_branches(model: Any) -> str:
     but the last operator of both branches as well, outside of its If, around which it fuses nothing.
     """
     names = list[str]()
-    while lifted := [*_lift_once(model), *_read_both(model)]:  # an If inside a branch is lifted next
+    # An If inside a branch is lifted next.
+    while lifted := [*rewrite(model, "lifted", _lift, "If"), *_read_both(model)]:
         names += [node_name(node) for node in lifted if node.op_type == "If" and not chosen_if(node)]
         remove_identities(model)
         fold(model)
@@ -70,24 +72,19 @@ def lift_branches(model: Any) -> str:
     return f"{text} (--fix INPUT=NUMBER chooses for good)"
 
 
-def _lift_once(model: Any) -> list[Any]:
-    view, write = NetworkView(model), NodeWriter(model, "lifted")
-
-    def choices(node: Any) -> list[Any] | None:
-        if chosen_if(node) and view.shape(node.output[0]) is None:
-            return None
-        mark, condition = _CHOICE + (chosen_if(node) or node_name(node)), node.input[0]
-        thens, elses = (_move(node, word, write) for word in WORDS)
-        if view.shape(condition) != ():  # one element, which would give its axis to a number
-            condition = write.add("Reshape", condition, write.integers())
-        for output, then, otherwise in zip(node.output, thens, elses, strict=True):
-            if output and view.shape(output) is None:
-                _write_choice(condition, (then, otherwise), output, mark, write)
-            elif output:
-                write.add("Where", condition, then, otherwise, output=output, doc_string=mark)
-        return write.take()
-
-    return replace_nodes(model.graph, choices, "If")
+def _lift(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    if chosen_if(node) and view.shape(node.output[0]) is None:
+        return False
+    mark, condition = _CHOICE + (chosen_if(node) or node_name(node)), node.input[0]
+    thens, elses = (_move(node, word, write) for word in WORDS)
+    if view.shape(condition) != ():  # one element, which would give its axis to a number
+        condition = write.add("Reshape", condition, write.integers())
+    for output, then, otherwise in zip(node.output, thens, elses, strict=True):
+        if output and view.shape(output) is None:
+            _write_choice(condition, (then, otherwise), output, mark, write)
+        elif output:
+            write.add("Where", condition, then, otherwise, output=output, doc_string=mark)
+    return True
 
 
 def _write_choice(condition: str, names: Sequence[str], output: str, mark: str, write: NodeWriter) -> None:
@@ -103,13 +100,12 @@ def _read_both(model: Any) -> list[Any]:
 
     TVM's importer cannot index a choice, and its compiler builds no operator of a shape that depends on one.
     """
-    view, write = NetworkView(model), NodeWriter(model, "either")
     choices = {node.output[0]: node for node in model.graph.node if node.op_type == "If" and chosen_if(node)}
 
-    def choice_of(node: Any) -> list[Any] | None:
+    def choose(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         choice = next((choices[name] for name in node.input if name in choices), None)
         if choice is None or inner_graphs(node):
-            return None
+            return False
         alike = {name: each for name, each in choices.items() if each.input[0] == choice.input[0]}
         new_names = []
         for branch in (f"{word}_branch" for word in WORDS):
@@ -119,9 +115,9 @@ def _read_both(model: Any) -> list[Any]:
             _write_choice(choice.input[0], [names[output] for names in new_names], output, choice.doc_string, write)
             if view.shape(output) is None:
                 choices[output] = write.nodes[-1]
-        return write.take()
+        return True
 
-    return replace_nodes(model.graph, choice_of)
+    return rewrite(model, "either", choose)
 
 
 def chosen_if(node: Any) -> str:

@@ -11,8 +11,8 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from harness.base.tables import counted
-from harness.compile.models.outline import all_nodes, attribute_of, constant_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import drop, is_onnx, set_attribute
+from harness.compile.models.outline import all_nodes, attribute_of, constant_of, is_onnx, static_shape, tensor_types
+from harness.compile.models.preparation.editing import drop, set_attribute
 
 LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""

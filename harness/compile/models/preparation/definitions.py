@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -11,8 +10,16 @@ import numpy as np
 from onnx import TensorProto, defs, helper, inliner
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import NetworkView, attribute_of, copy_of, kind_of, static_shape, tensor_types
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.outline import (
+    NetworkView,
+    attribute_of,
+    copy_of,
+    is_onnx,
+    kind_of,
+    static_shape,
+    tensor_types,
+)
+from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
 from harness.compile.models.preparation.opset import opset_of
 
 DEFINED = (
@@ -32,16 +39,15 @@ def write_definitions(model: Any) -> str:
     """Write operators as ONNX defines them."""
     view, nodes = NetworkView(model), model.graph.node
     misread = {node.op_type for node in nodes if is_onnx(node, *PARTLY_READ) and _is_misread(node, view)}
-    kinds = Counter(node.op_type for node in nodes if is_onnx(node, *DEFINED, *misread))
-    if kinds and not inline(model, (*DEFINED, *misread)):
-        kinds.clear()
+    gone = [copy_of(node) for node in nodes if is_onnx(node, *DEFINED, *misread)]
+    if gone and not inline(model, (*DEFINED, *misread)):
+        gone.clear()
     for node in nodes:
         if node.op_type == "ReduceMax" and node.output[0].startswith("BiasRowMax"):
             # Of a row of -inf, as of a query that sees no key, TVM's maximum is the lowest finite number.
             node.op_type = "ReduceLogSumExp"
-    kinds += Counter(node.op_type for node in [*write_norms(model, *NORMS), *_write_scalers(model)])
-    text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"wrote {text} as ONNX defines them" if kinds else ""
+    gone += [*rewrite(model, "norm", write_norm, *NORMS), *rewrite(model, "scaled", _write_scaler)]
+    return describe("wrote {} as ONNX defines them", gone)
 
 
 def _is_misread(node: Any, view: NetworkView) -> bool:
@@ -84,38 +90,31 @@ def _note_types(model: Any) -> None:
     graph.value_info.append(helper.make_tensor_value_info("", TensorProto.FLOAT, None))  # of operands that are left out
 
 
-def write_norms(model: Any, *operators: str) -> list[Any]:
-    """Write vectors that are divided by their norms, or by their deviation; returns the operators that went.
+def write_norm(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write vectors that are divided by their norms, or by their deviation.
 
     TVM takes the root of a difference of two means, which rounding makes negative, and neither it nor onnxruntime adds
     what ONNX adds to the deviation: a constant channel was NaN. Raises ModelError for axes that the tensor lacks.
     """
-    write, view = NodeWriter(model, "norm"), NetworkView(model)
-    reduced = partial(write_reduction, write, opset_of(model))
-
-    def divided(node: Any) -> list[Any] | None:
-        tensor = view.kind(node.input[0])
-        if tensor is None or tensor.elem_type != TensorProto.FLOAT:
-            return None
-        data, of_mean = node.input[0], node.op_type == "MeanVarianceNormalization"
-        axes = attribute_of(node, "axes", [0, 2, 3]) if of_mean else [attribute_of(node, "axis", -1)]
-        if (rank := len(tensor.shape.dim)) and not all(-rank <= axis < rank for axis in axes):
-            text = (
-                f"{node.op_type} {node.name or node.output[0]!r} is over axes {axes} of {data!r}, which has {rank} axes"
-            )
-            raise ModelError(text, hint=f"export it with `axes` from 0 to {rank - 1}; without any it takes [0, 2, 3]")
-        if of_mean:
-            for kind in ("ReduceMax", "ReduceMean"):  # a mean of what is alike need not be that, its largest number is
-                data = write.add("Sub", data, reduced(kind, data, axes))
-            deviation = write.add("Sqrt", reduced("ReduceMean", write.add("Mul", data, data), axes))
-            divisor = write.add("Add", deviation, write.constant(np.array(1e-9, np.float32)))
-        else:
-            norm = reduced(f"ReduceL{attribute_of(node, 'p', 2)}", data, axes)
-            divisor = write.add("Max", norm, write.constant(np.array(SMALLEST_NORM, np.float32)))
-        write.add("Div", data, divisor, output=node.output[0])
-        return write.take()
-
-    return replace_nodes(model.graph, divided, *operators)
+    tensor = view.kind(node.input[0])
+    if tensor is None or tensor.elem_type != TensorProto.FLOAT:
+        return False
+    data, of_mean = node.input[0], node.op_type == "MeanVarianceNormalization"
+    axes = attribute_of(node, "axes", [0, 2, 3]) if of_mean else [attribute_of(node, "axis", -1)]
+    if (rank := len(tensor.shape.dim)) and not all(-rank <= axis < rank for axis in axes):
+        text = f"{node.op_type} {node.name or node.output[0]!r} is over axes {axes} of {data!r}, which has {rank} axes"
+        raise ModelError(text, hint=f"export it with `axes` from 0 to {rank - 1}; without any it takes [0, 2, 3]")
+    reduced = partial(write_reduction, write, opset_of(view.model))
+    if of_mean:
+        for kind in ("ReduceMax", "ReduceMean"):  # a mean of what is alike need not be that, its largest number is
+            data = write.add("Sub", data, reduced(kind, data, axes))
+        deviation = write.add("Sqrt", reduced("ReduceMean", write.add("Mul", data, data), axes))
+        divisor = write.add("Add", deviation, write.constant(np.array(1e-9, np.float32)))
+    else:
+        norm = reduced(f"ReduceL{attribute_of(node, 'p', 2)}", data, axes)
+        divisor = write.add("Max", norm, write.constant(np.array(SMALLEST_NORM, np.float32)))
+    write.add("Div", data, divisor, output=node.output[0])
+    return True
 
 
 def write_reduction(
@@ -127,17 +126,12 @@ def write_reduction(
     return write.add(kind, data, write.integers(*axes), output=output)
 
 
-def _write_scalers(model: Any) -> list[Any]:
-    """Write how sklearn's networks scale their inputs, by an operator of another domain; returns those that went."""
-    write = NodeWriter(model, "scaled")
-
-    def scaled(node: Any) -> list[Any] | None:
-        numbers = [attribute_of(node, name, None) for name in ("offset", "scale")]
-        if kind_of(node) != "ai.onnx.ml.Scaler" or None in numbers:
-            return None
-        names = [write.constant(np.array(each, np.float32)) for each in numbers]
-        moved = write.add("Sub", write.add("Cast", node.input[0], to=TensorProto.FLOAT), names[0])
-        write.add("Mul", moved, names[1], output=node.output[0])
-        return write.take()
-
-    return replace_nodes(model.graph, scaled)
+def _write_scaler(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
+    """Write how sklearn's networks scale their inputs, by an operator of another domain."""
+    numbers = [attribute_of(node, name, None) for name in ("offset", "scale")]
+    if kind_of(node) != "ai.onnx.ml.Scaler" or None in numbers:
+        return False
+    names = [write.constant(np.array(each, np.float32)) for each in numbers]
+    moved = write.add("Sub", write.add("Cast", node.input[0], to=TensorProto.FLOAT), names[0])
+    write.add("Mul", moved, names[1], output=node.output[0])
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import NetworkView, all_nodes, copy_of, inner_graphs, node_name
+from harness.compile.models.outline import NetworkView, all_graphs, all_nodes, copy_of, inner_graphs, is_onnx, node_name
 
 INTEGERS = "integers"
 """Stem of the names of products of integers, and of what is computed of them in float32, whatever the precision."""
@@ -85,47 +86,52 @@ class NodeWriter:
         return nodes
 
 
-def replace_nodes(graph: Any, replacement: Callable[[Any], Sequence[Any] | None], *operators: str) -> list[Any]:
-    """Put other nodes in the place of each for which there is a replacement; returns those that went.
+WriteOthers = Callable[[Any, NetworkView, NodeWriter], bool]
+"""Gets an operator, its network and a writer; returns whether it wrote others, which take the operator's place."""
 
-    Only these operators of ONNX's own are asked about; all nodes if none is named.
+
+def rewrite(model: Any, stem: str, write_others: WriteOthers, *operators: str, inside: bool = False) -> list[Any]:
+    """Let a function write others, with names of this stem, in the place of operators; returns those that went.
+
+    Only these operators of ONNX's own are asked about; all nodes if none is named. `inside` means those in branches and
+    bodies as well.
     """
-    nodes: list[Any] = []
-    gone: list[Any] = []
-    for node in graph.node:
-        others = replacement(node) if not operators or is_onnx(node, *operators) else None
-        nodes += [node] if others is None else others
-        gone += [] if others is None else [node]
-    if gone:
-        nodes, gone = [copy_of(node) for node in nodes], [copy_of(node) for node in gone]
-        del graph.node[:]
-        graph.node.extend(nodes)
+    view, write, gone = NetworkView(model), NodeWriter(model, stem), list[Any]()
+    for graph in [*all_graphs(model.graph)] if inside else [model.graph]:
+        nodes, before = list[Any](), len(gone)
+        for node in graph.node:
+            if (not operators or is_onnx(node, *operators)) and write_others(node, view, write):
+                gone.append(copy_of(node))
+                nodes += write.take()
+            else:
+                nodes.append(node)
+        if len(gone) > before:
+            nodes = [copy_of(node) for node in nodes]
+            del graph.node[:]
+            graph.node.extend(nodes)
     return gone
 
 
-def replacing(
-    stem: str, text: Callable[[int], str], *operators: str
-) -> Callable[[Callable[[Any, NetworkView, NodeWriter], bool]], Callable[[Any], str]]:
+def replacing(stem: str, text: str, *operators: str) -> Callable[[WriteOthers], Callable[[Any], str]]:
     """Make a step of the preparation of a function that writes others in the place of one of these operators.
 
-    It gets the operator, the network and a writer of names with this stem, and returns whether it wrote others. The
-    text says what became of how many.
+    The text says what became of `{}`, which are the operators that went.
     """
 
-    def step_of(write_others: Callable[[Any, NetworkView, NodeWriter], bool]) -> Callable[[Any], str]:
+    def step_of(write_others: WriteOthers) -> Callable[[Any], str]:
         @wraps(write_others)
         def step(model: Any) -> str:
-            view, write = NetworkView(model), NodeWriter(model, stem)
-
-            def others(node: Any) -> list[Any] | None:
-                return write.take() if write_others(node, view, write) else None
-
-            count = len(replace_nodes(model.graph, others, *operators))
-            return text(count) if count else ""
+            return describe(text, rewrite(model, stem, write_others, *operators))
 
         return step
 
     return step_of
+
+
+def describe(text: str, nodes: Iterable[Any]) -> str:
+    """Return what became of some operators, with `2 Conv and 1 Gemm` in the place of `{}`; empty if there are none."""
+    kinds = Counter(node.op_type for node in nodes)
+    return text.format(" and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))) if kinds else ""
 
 
 def rename(node: Any, new_name: Mapping[str, str]) -> None:
@@ -161,8 +167,3 @@ def inner_reads(node: Any) -> Iterator[str]:
         for inner in graph.node:
             yield from inner.input
             yield from inner_reads(inner)
-
-
-def is_onnx(node: Any, *operators: str) -> bool:
-    """Return whether a node is one of these operators of ONNX's own, or any of them if none is named."""
-    return node.domain in ("", "ai.onnx") and (not operators or node.op_type in operators)

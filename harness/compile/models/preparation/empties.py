@@ -10,8 +10,8 @@ import numpy as np
 
 from device_runner.device import Array
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx
+from harness.compile.models.outline import NetworkView, is_onnx
+from harness.compile.models.preparation.editing import NodeWriter
 from harness.compile.models.preparation.opset import opset_of
 
 SCALES, SIZES = 2, 3

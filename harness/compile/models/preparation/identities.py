@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from harness.compile.models.outline import NetworkView
-from harness.compile.models.preparation.editing import drop, inner_reads, is_onnx, rename
+from harness.compile.models.outline import NetworkView, is_onnx
+from harness.compile.models.preparation.editing import describe, drop, inner_reads, rename
 
 
 def remove_identities(model: Any) -> str:
@@ -32,11 +31,11 @@ def remove_identities(model: Any) -> str:
         else:
             continue
         removed.append(node)
-    kinds = Counter(node.op_type for node in removed)
+    text = describe("removed {}", removed)
     drop(graph.node, removed)
     for node in graph.node:
         rename(node, new_name)
-    return "removed " + " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) if kinds else ""
+    return text
 
 
 def _passes_through(view: NetworkView, node: Any, read: set[str]) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from device_runner.device import Array
-from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of, copy_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
 from harness.compile.models.preparation.editing import NodeWriter, replacing
@@ -26,7 +25,7 @@ AXES_ARE_INPUTS = 13
 """First operator set in which Unsqueeze has its axes as an input."""
 
 
-@replacing("gather", lambda count: f"wrote {counted(count, 'Gather', 'Gather')} as slices", "Gather")
+@replacing("gather", "wrote {} as slices", "Gather")
 def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Write each Gather of one place, or of places that follow each other, as a slice."""
     places = view.constant(node, 1)
@@ -48,7 +47,7 @@ def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     return True
 
 
-@replacing("one_hot", lambda count: f"wrote {counted(count, 'OneHot', 'OneHot')} as comparisons", "OneHot")
+@replacing("one_hot", "wrote {} as comparisons", "OneHot")
 def write_one_hots(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Compare indices with all places along the new axis, where the depth is a constant."""
     depth, values, shape = view.constant(node, 1), view.constant(node, 2), view.shape(node.input[0])
@@ -69,7 +68,7 @@ def write_one_hots(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     return True
 
 
-@replacing("reversed", lambda count: f"wrote {count} ReverseSequence by index", "ReverseSequence")
+@replacing("reversed", "wrote {} by index", "ReverseSequence")
 def write_reversals(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Gather each sequence backwards up to its length."""
     lengths, shape = view.constant(node, 1), view.shape(node.input[0])
@@ -93,7 +92,7 @@ def _write_reversal(node: Any, lengths: list[int], shape: tuple[int, ...], write
     write.add("Concat", *backwards, axis=batch, output=output)
 
 
-@replacing("pool_place", lambda count: f"wrote the places of {count} MaxPool by index, if they are read", "MaxPool")
+@replacing("pool_place", "wrote the places of {} by index, if they are read", "MaxPool")
 def write_pool_places(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Gather the windows of a MaxPool whose places are read, and look up where the largest number of each is."""
     if len(node.output) < 2:
@@ -139,7 +138,7 @@ def _windows(node: Any, extents: tuple[int, ...]) -> tuple[Array, tuple[int, ...
     return np.where(columns < 0, first, columns), every.shape[: len(kernel)]
 
 
-@replacing("unpool", lambda count: f"wrote {count} MaxUnpool as ScatterElements", "MaxUnpool")
+@replacing("unpool", "wrote {} as ScatterElements", "MaxUnpool")
 def write_unpools(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Scatter the numbers of a MaxUnpool to their places in a tensor of zeros."""
     kind, size = view.kind(node.input[0]), view.constant(node, 2)
@@ -154,7 +153,7 @@ def write_unpools(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     return True
 
 
-@replacing("fold", lambda count: f"wrote {count} Col2Im as transposed convolutions", "Col2Im")
+@replacing("fold", "wrote {} as transposed convolutions", "Col2Im")
 def write_folds(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Add up the columns of a Col2Im by a transposed convolution, each of whose channels has a one at its own place."""
     kind, shape = view.kind(node.input[0]), view.shape(node.input[0])

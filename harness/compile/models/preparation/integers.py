@@ -7,7 +7,6 @@ runtime would compute in 8 bits: what is timed here is the same network in float
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from onnx import TensorProto
 
 from device_runner.device import Array
 from harness.compile.models.outline import NetworkView, attribute_of, kind_of, operand
-from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, describe, rewrite
 
 EXACT = 1 << 24
 """Float32 holds every integer up to here."""
@@ -33,20 +32,14 @@ def write_integers_as_floats(model: Any, *, decided: bool = False) -> str:
 
     Only those that round their result to 8 bits if what is `decided` alone matters.
     """
-    writer, view = NodeWriter(model, INTEGERS), NetworkView(model)
     kinds_written = {kind for kind, places in _PLACES.items() if places.scales or not decided}
 
-    def floats_of(node: Any) -> list[Any] | None:
-        product = _Product.of(node, view, writer) if kind_of(node) in kinds_written else None
-        if product is None or not product.write():
-            return None
-        return writer.take()
+    def write_floats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+        product = _Product.of(node, view, write) if kind_of(node) in kinds_written else None
+        return product is not None and product.write()
 
-    kinds = Counter(node.op_type for node in replace_nodes(model.graph, floats_of))
-    text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return (
-        f"wrote {text} as float32 products of the same integers, which a phone would compute in 8 bits" if kinds else ""
-    )
+    text = "wrote {} as float32 products of the same integers, which a phone would compute in 8 bits"
+    return describe(text, rewrite(model, INTEGERS, write_floats))
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from harness.compile.models.outline import (
     attribute_of,
     constant_of,
     constants,
+    is_onnx,
     node_name,
 )
 from harness.compile.models.preparation.branches import take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
-from harness.compile.models.preparation.editing import NodeWriter, inner_reads, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, inner_reads, rewrite
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import along, cut
 from harness.compile.models.preparation.opset import opset_of
@@ -44,19 +45,17 @@ def unroll_loops(model: Any) -> str:
 
 
 def _unroll_once(model: Any, rounds: Counter[str]) -> Counter[str]:
-    view, writer = NetworkView(model), NodeWriter(model, "round")
-
-    def rounds_of(node: Any) -> list[Any] | None:
-        body = _Body(model, node, writer)
+    def unroll(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+        body = _Body(model, node, write)
         count = _rounds_of_loop(model, node, body) if node.op_type == "Loop" else _rounds_of_scan(node, view) or None
         if count is None or (not count and any(map(view.is_read, filter(None, node.output[len(node.input) - 2 :])))):
-            return None  # or without a round, whose stacks have no elements
+            return False  # or without a round, whose stacks have no elements
         rounds[node.op_type] += count
         _require_few(node, count, body)
         (_write_loop if node.op_type == "Loop" else _write_scan)(node, count, body)
-        return writer.take()
+        return True
 
-    return Counter(node.op_type for node in replace_nodes(model.graph, rounds_of, "Loop", "Scan"))
+    return Counter(node.op_type for node in rewrite(model, "round", unroll, "Loop", "Scan"))
 
 
 def _require_few(node: Any, count: int, body: _Body) -> None:

@@ -8,8 +8,16 @@ from onnx import defs, version_converter
 
 from harness.base.failures import ModelError
 from harness.compile.models.number_formats import without_bfloats
-from harness.compile.models.outline import OLDEST_IR_VERSION, NetworkView, all_nodes, inlined, node_name, static_shape
-from harness.compile.models.preparation.editing import is_onnx, set_attribute
+from harness.compile.models.outline import (
+    OLDEST_IR_VERSION,
+    NetworkView,
+    all_nodes,
+    inlined,
+    is_onnx,
+    node_name,
+    static_shape,
+)
+from harness.compile.models.preparation.editing import set_attribute
 
 OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read. Before 10, `Slice` has

@@ -8,15 +8,14 @@ is has no result for it, and one for onnxruntime.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import NetworkView, attribute_of, node_name, operand
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replacing, set_attribute
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, node_name, operand
+from harness.compile.models.preparation.editing import NodeWriter, describe, replacing, set_attribute
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 
@@ -27,9 +26,8 @@ def write_pads(model: Any) -> str:
     Raises ModelError for a window that is wider than the padded tensor.
     """
     view = NetworkView(model)
-    kinds = Counter(node.op_type for node in model.graph.node if is_onnx(node, *WINDOWS) and write_pads_of(node, view))
-    text = " and ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"wrote the padding of {text} in numbers" if kinds else ""
+    windows = [node for node in model.graph.node if is_onnx(node, *WINDOWS)]
+    return describe("wrote the padding of {} in numbers", [node for node in windows if write_pads_of(node, view)])
 
 
 def write_pads_of(node: Any, view: NetworkView, rounded: Sequence[str] = ("LpPool",)) -> bool:
@@ -109,7 +107,7 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
     return [max(total, 0) for total in totals]
 
 
-@replacing("repeats", lambda count: f"wrote {count} Pad by index", "Pad")
+@replacing("repeats", "wrote {} by index", "Pad")
 def write_repeats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Replace a Pad by Gather if it cuts and repeats, or repeats more than the tensor. onnxruntime misreads those."""
     mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import helper
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, kind_of, node_name, operand
+from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, is_onnx, kind_of, node_name, operand
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
@@ -22,7 +22,7 @@ from harness.compile.models.preparation.cells import (
     activation,
 )
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, is_onnx, replace_nodes
+from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, rewrite
 from harness.compile.models.preparation.opset import opset_of
 
 QUANTISED = "com.microsoft.DynamicQuantizeLSTM"
@@ -50,18 +50,17 @@ def _unroll_once(model: Any, steps: Counter[str]) -> Counter[str]:
     """Return how many layers of each kind were unrolled, and count their steps."""
     if not any(map(_layer_type, model.graph.node)):
         return Counter()
-    view, writer = NetworkView(model), NodeWriter(model, "unrolled")
-    _require_few(model, view, steps)
+    _require_few(model, steps)
 
-    def steps_of(node: Any) -> list[Any] | None:
+    def unroll_layer(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         kind = _layer_type(node)
-        if not kind or not (layer := kind.of(node, view, writer)):
-            return None
+        if not kind or not (layer := kind.of(node, view, write)):
+            return False
         layer.write()
         steps[node.op_type] += layer.length * layer.directions
-        return writer.take()
+        return True
 
-    return Counter(node.op_type for node in replace_nodes(model.graph, steps_of))
+    return Counter(node.op_type for node in rewrite(model, "unrolled", unroll_layer))
 
 
 def _layer_type(node: Any) -> type[_Layer] | None:
@@ -70,7 +69,8 @@ def _layer_type(node: Any) -> type[_Layer] | None:
     return _QuantisedLayer if kind_of(node) == QUANTISED else None
 
 
-def _require_few(model: Any, view: NetworkView, steps: Counter[str]) -> None:
+def _require_few(model: Any, steps: Counter[str]) -> None:
+    view = NetworkView(model)
     total = sum(count * STEP_OPERATORS[kind] for kind, count in steps.items())
     for node in filter(_layer_type, model.graph.node):
         shape = view.shape(node.input[0])

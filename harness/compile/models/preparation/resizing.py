@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, attribute_of
-from harness.compile.models.preparation.editing import NodeWriter, is_onnx, replace_nodes, set_attribute
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx
+from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite, set_attribute
 
 MODE, POLICY = "coordinate_transformation_mode", "keep_aspect_ratio_policy"
 CROP, ALIGNED = "tf_crop_and_resize", "align_corners"
@@ -84,17 +83,15 @@ def choice_of(node: Any) -> Callable[[Any], float] | None:
 
 def write_resizes(model: Any) -> str:
     """Write a Resize that TVM misreads by index, and the scales and sizes of the others for all axes."""
+    by_index = rewrite(model, "resize", _write_by_index, "Resize")
     view, write = NetworkView(model), NodeWriter(model, "resize")
-    by_index = len(replace_nodes(model.graph, lambda node: _by_index(node, view, write), "Resize"))
-    named = sum(_resize_all_axes(node, view, write) for node in model.graph.node if is_onnx(node, "Resize"))
-    said = (
-        f"wrote {counted(by_index, 'Resize', 'Resize')} by index",
-        f"wrote {counted(named, 'Resize', 'Resize')} as TVM reads it",
-    )
-    return "; ".join(text for text, count in zip(said, (by_index, named), strict=True) if count)
+    resizes = [node for node in model.graph.node if is_onnx(node, "Resize")]
+    named = [node for node in resizes if _resize_all_axes(node, view, write)]
+    said = describe("wrote {} by index", by_index), describe("wrote {} as TVM reads it", named)
+    return "; ".join(filter(None, said))
 
 
-def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | None:
+def _write_by_index(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Write it along one axis after another, if TVM misreads it."""
     axes, mode = resized_axes(node, view), attribute_of(node, "mode", "nearest")
     crops = attribute_of(node, MODE, "") == CROP
@@ -102,16 +99,16 @@ def _by_index(node: Any, view: NetworkView, write: NodeWriter) -> list[Any] | No
     extents = dict(enumerate(view.shape(node.input[0]) or ())) | {axis.axis: axis.after for axis in axes}
     single = attribute_of(node, MODE, "") == ALIGNED and axes and 1 in [extents[axis] for axis in extents if axis > 1]
     if not is_smoothed(node, axes) and not tied and not single and not any(misread_axes(node, view)):
-        return None
-    kind = getattr(view.kind(node.input[0]), "elem_type", 0)
+        return False
+    kind = view.number_format(node.input[0])
     if mode != "nearest" and kind not in (TensorProto.FLOAT, TensorProto.FLOAT16):
-        return None
+        return False
     rank, smooth = len(view.shape(node.input[0]) or ()), is_smoothed(node, axes)
     result = node.input[0]
     for axis in axes:
         result = _along(node, axis, result, write, rank=rank, kind=kind, smooth=smooth)
     write.add("Identity", result, output=node.output[0])
-    return write.take()
+    return True
 
 
 def _along(node: Any, axis: ResizedAxis, tensor: str, write: NodeWriter, *, rank: int, kind: int, smooth: bool) -> str:

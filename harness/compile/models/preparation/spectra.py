@@ -15,7 +15,7 @@ from onnx import TensorProto
 from device_runner.device import Array
 from harness.compile.models.outline import NetworkView, attribute_of, operand
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.editing import NodeWriter, replace_nodes
+from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
 from harness.compile.models.preparation.opset import opset_of
 
 LARGEST_MATRIX_BYTES = 64 << 20
@@ -28,23 +28,16 @@ AXIS_IS_INPUT = 20
 
 def write_spectra(model: Any) -> str:
     """Write transforms of float32 as products, where their length is known and their window is a constant."""
-    view, writer = NetworkView(model), NodeWriter(model, "spectrum")
-
-    def product(node: Any) -> list[Any] | None:
-        if not _is_float32(view, node):
-            return None
-        written = (_write_dft if node.op_type == "DFT" else _write_stft)(node, view, writer)
-        return writer.take() if written else None
-
-    gone = [node.op_type for node in replace_nodes(model.graph, product, "DFT", "STFT")]
+    gone = rewrite(model, "spectrum", _write_product, "DFT", "STFT")
     if gone:
         fold(model)  # ONNX infers no shape of what these were
-    return "; ".join(f"wrote {gone.count(kind)} {kind} as products" for kind in sorted({*gone}))
+    return describe("wrote {} as products", gone)
 
 
-def _is_float32(view: NetworkView, node: Any) -> bool:
-    kind = view.kind(node.input[0])
-    return kind is not None and kind.elem_type == TensorProto.FLOAT
+def _write_product(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    if view.number_format(node.input[0]) != TensorProto.FLOAT:
+        return False
+    return (_write_dft if node.op_type == "DFT" else _write_stft)(node, view, write)
 
 
 def _matrix(points: int, bins: int, rows: int, parts: int, inverse: bool) -> Array:

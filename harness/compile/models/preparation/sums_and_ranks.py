@@ -15,7 +15,6 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from device_runner.device import Array
-from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of
 from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.indices import along
@@ -28,12 +27,7 @@ _REDUCTION = 8
 _SHORTEST_PIECE = 256
 
 
-@replacing(
-    "cumulative_sum",
-    lambda count: f"wrote {counted(count, 'running sum or product')} over a triangle",
-    "CumSum",
-    "CumProd",
-)
+@replacing("cumulative_sum", "wrote {} over a triangle", "CumSum", "CumProd")
 def write_cumulative_sums(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Sum or multiply, for each place along a known axis, the numbers up to it."""
     opset = opset_of(view.model)
@@ -56,7 +50,7 @@ def write_cumulative_sums(node: Any, view: NetworkView, write: NodeWriter) -> bo
     return True
 
 
-@replacing("top_k", lambda count: f"wrote {counted(count, 'TopK', 'TopK')} as ranks", "TopK")
+@replacing("top_k", "wrote {} as ranks", "TopK")
 def write_top_k(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Count the rank of each number along a known axis, and take those of the first ranks in their order."""
     opset = opset_of(view.model)

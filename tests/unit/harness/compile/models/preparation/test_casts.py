@@ -58,7 +58,7 @@ def test_what_would_be_written_in_float32_is_computed_in_that(kind: str) -> None
 
     (half, x), (single, _) = of(np.float16), of(np.float32)
     plain, said = changed(half, compute_in_single)
-    assert said == "computed 1 operator of half precision in float32"
+    assert said == f"computed 1 {kind} of half precision in float32"
     assert [each for each in kinds(plain) if each != "Cast"] == [kind]
     (answer,), (want,) = answers(plain, {"x": x}), answers(single, {"x": x.astype(np.float32)})
     assert answer.dtype == np.float16
@@ -92,7 +92,7 @@ def test_what_is_not_finite_is_found_without_float64(operator: str, given: int) 
     ]
     model = network(nodes, {"x": [4]}, dtype=given)
     plain, said = changed(model, look_before_casts)
-    assert said == "took 1 test for infinities or NaN before a cast to float64"
+    assert said == f"took 1 {operator} before a cast to float64"
     remove_unread(plain)
     assert not double_operators(plain)
     x = np.array([1, np.inf, -np.inf, np.nan]).astype(helper.tensor_dtype_to_np_dtype(given))

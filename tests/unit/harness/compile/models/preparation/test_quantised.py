@@ -93,7 +93,7 @@ def test_constants_of_four_bits_are_dequantised(kind: int, block: int) -> None:
     model.ir_version = 10
     model.graph.initializer.append(helper.make_tensor("w", kind, [8, 3], numbers.ravel().tolist()))
     plain, said = changed(model, dequantise_weights)
-    assert (said, kinds(plain)) == ("dequantised 1 constant of fewer than 8 bits", ["MatMul"])
+    assert (said, kinds(plain)) == ("computed 1 DequantizeLinear of constants of fewer than 8 bits", ["MatMul"])
     x = values(2, 8)
     np.testing.assert_allclose(answers(plain, {"x": x})[0], answers(model, {"x": x})[0], rtol=1e-6)
 
