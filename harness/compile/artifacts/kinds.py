@@ -13,10 +13,10 @@ KINDS: Mapping[str, JobKind] = {
     "reference": JobKind("harness.compile.artifacts.jobs:compile_reference_kernel", library=True),
     "oracle": JobKind("harness.compile.artifacts.jobs:find_truth", author=ORACLE),
     "witness": JobKind("harness.compile.artifacts.jobs:ask_llvm"),
-    "values": JobKind("harness.compile.artifacts.jobs:write_values", author=ORACLE),
-    "llvm-values": JobKind("harness.compile.artifacts.jobs:write_llvm_values"),
-    "llvm-double": JobKind("harness.compile.artifacts.jobs:ask_llvm_in_double"),
-    "range": JobKind("harness.compile.artifacts.jobs:measure_range", author=ORACLE),
+    "values": JobKind("harness.compile.artifacts.oracle:write_values", author=ORACLE),
+    "llvm-values": JobKind("harness.compile.artifacts.oracle:write_llvm_values"),
+    "llvm-double": JobKind("harness.compile.artifacts.oracle:ask_llvm_in_double"),
+    "range": JobKind("harness.compile.artifacts.values:measure_range", author=ORACLE),
 }
 """Those of the main job."""
 

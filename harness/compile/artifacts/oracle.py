@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto
+
 from device_runner.device import Array
 from device_runner.names import load as load_named
 from harness.base.failures import NoOutsideAnswer, OracleNotFinite
@@ -33,9 +36,11 @@ from harness.compile.artifacts.artifact import (
     save_arrays,
     save_values,
 )
+from harness.compile.artifacts.compile import compile_model
 from harness.compile.artifacts.values import count, first_not_finite, inputs_of, named_origin
 from harness.compile.compiler.compat import relax, tvm
-from harness.compile.models.number_formats import without_bfloats
+from harness.compile.compiler.releases import tvm_version
+from harness.compile.models.number_formats import in_double, without_bfloats
 from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.onnx_read import load, parse
 from harness.compile.models.outline import tensor_types
@@ -47,6 +52,7 @@ from harness.compile.oracle.leeway_measurement import measure_leeway
 from harness.compile.oracle.onnx_reference import OnnxReference
 from harness.compile.oracle.onnx_runtime import FoldedOnnxRuntime, OnnxRuntime
 from harness.compile.oracle.truth import judge_original, values_of, with_outputs
+from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 
 Ask = Callable[[Mapping[str, Array]], list[Array]]
 
@@ -69,6 +75,13 @@ class Question:
     score: str = ""
     """Place of a function that scores the outputs for labelled data, if not empty."""
 
+    @classmethod
+    def of(cls, job: Mapping[str, Any]) -> Question:
+        """Return the question that a job carries."""
+        model = Path(job["request"]["model_file"])
+        inner, asker, score = job.get("inner", False), job.get("asker", ""), job.get("score", "")
+        return cls(model, job["seed"], job["inputs"], job["labelled"], inner, asker, score)
+
     def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
         """Return what the case is run on, in the order in which a library takes it."""
         return inputs_of(self.values, specs, self.seed, finite=not self.inner)
@@ -89,7 +102,7 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     Worker only. Raises NoOutsideAnswer, InputRefused, and OracleNotFinite if there is nothing to compare with.
     """
-    specs = list(input_specs(parse(question.model)))
+    specs = input_specs(parse(question.model))
     inputs = question.inputs(specs)
     began = time.monotonic()
     model, whole = without_bfloats(load(original.onnx)), original.with_fixed(inputs)
@@ -115,10 +128,6 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
 
     Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite.
     """
-    from harness.compile.artifacts.compile import compile_model
-    from harness.compile.compiler.releases import tvm_version
-    from harness.compile.paths.cpu import run_on_cpu
-
     compiled = compile_model(request, out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
@@ -135,51 +144,47 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
     return {"run_s": run_s}
 
 
-def write_values(question: Question, out: Path) -> None:
+def write_values(job: Mapping[str, Any], out: Path) -> None:
     """Write every tensor inside the prepared network, from one run outside TVM.
 
     Worker only. Raises NoOutsideAnswer, InputRefused.
     """
+    question = Question.of(job)
     model = load(question.model)
-    save_values(out, values_of(model, question.inputs(list(input_specs(model)))))
+    save_values(out, values_of(model, question.inputs(input_specs(model))))
 
 
-def ask_llvm_in_double(question: Question, out: Path) -> None:
+def ask_llvm_in_double(job: Mapping[str, Any], out: Path) -> None:
     """Write what TVM's importer and LLVM make of the prepared network in double precision: the same without rounding.
 
     Worker only: it imports TVM. Raises whatever that raises.
     """
-    from tvm.relax.frontend.onnx import from_onnx
-
-    from harness.compile.models.number_formats import in_double
-    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
-
+    question = Question.of(job)
     model = load(question.model)
-    specs = list(input_specs(model))
-    machine = cpu_machine(from_onnx(in_double(model), shape_dict={spec.name: list(spec.shape) for spec in specs}))
-    inputs = question.inputs(specs).values()
+    inputs = question.inputs(input_specs(model)).values()
     wide = [array.astype("float64") if array.dtype == "float32" else array for array in inputs]
-    save_arrays(out / OUTPUTS, run_on_cpu(machine, wide))
+    save_arrays(out / OUTPUTS, run_on_cpu(_imported(in_double(model)), wide))
 
 
-def write_llvm_values(question: Question, out: Path) -> None:
+def write_llvm_values(job: Mapping[str, Any], out: Path) -> None:
     """Write every real tensor inside the prepared network as LLVM behind TVM's importer computes it.
 
     Worker only: it imports TVM. Raises whatever that raises.
     """
-    from onnx import TensorProto
-    from tvm.relax.frontend.onnx import from_onnx
-
-    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
-
+    question = Question.of(job)
     model = load(question.model)
-    specs, types = list(input_specs(model)), tensor_types(model)
+    types, inputs = tensor_types(model), question.inputs(input_specs(model))
     results = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
     names = [name for name in results if name in types and types[name].elem_type == TensorProto.FLOAT]
-    shapes = {spec.name: list(spec.shape) for spec in specs}
-    machine = cpu_machine(from_onnx(with_outputs(model, names), shape_dict=shapes))
-    answers = run_on_cpu(machine, question.inputs(specs).values())
+    answers = run_on_cpu(_imported(with_outputs(model, names)), inputs.values())
     save_values(out, dict(zip(names, answers, strict=True)))
+
+
+def _imported(model: Any) -> Any:
+    """Return what LLVM makes of a network as TVM imports it."""
+    from tvm.relax.frontend.onnx import from_onnx
+
+    return cpu_machine(from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in input_specs(model)}))
 
 
 def _write(
@@ -215,8 +220,6 @@ def _branches(file: Path, inputs: Mapping[str, Array]) -> list[str]:
 
 def _choose_again(array: Array, seed: int) -> Array:
     """Return an array of as many numbers of the same ones."""
-    import numpy as np
-
     return np.random.default_rng(seed).choice(array.ravel(), array.shape) if array.size else array
 
 

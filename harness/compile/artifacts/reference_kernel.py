@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.compile.artifacts.artifact import CRC, LIBRARY, CompileResult
-from harness.compile.compiler.compat import relax
+from harness.compile.artifacts.compile import build_module, export
+from harness.compile.compiler.compat import relax, tensor_type, tir_function
+from harness.compile.paths import PATHS
+from harness.compile.paths.base import ImageLimits
 
 THREADS = 512
 
@@ -33,10 +36,6 @@ def spin(turns: T.Buffer((1,), "int32"), result: T.Buffer(({THREADS},), "float32
 
 def compile_reference(host_triple: str | None, out_dir: Path) -> CompileResult:
     """Compile the reference kernel on TVM's plain path, for devices of this LLVM triple; None for this machine's."""
-    from harness.compile.artifacts.compile import build_module, export
-    from harness.compile.paths import PATHS
-    from harness.compile.paths.base import ImageLimits
-
     started = time.perf_counter()
     path = PATHS["opencl"]
     target = path.target(ImageLimits(), host_triple)
@@ -54,8 +53,6 @@ def compile_reference(host_triple: str | None, out_dir: Path) -> CompileResult:
 
 
 def _module() -> Any:
-    from harness.compile.compiler.compat import tensor_type, tir_function
-
     builder = relax.BlockBuilder()
     turns = relax.Var("turns", tensor_type((1,), "int32"))
     spin = builder.add_func(tir_function(_SOURCE), "spin")

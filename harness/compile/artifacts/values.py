@@ -11,19 +11,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from onnx import numpy_helper
+
 from device_runner.device import Array
-from harness.compile.models.spec import InputSpec
+from harness.base.model import Distribution
+from harness.compile.artifacts.artifact import RANGE
+from harness.compile.models.input_files import load_inputs
+from harness.compile.models.onnx_inputs import input_specs
+from harness.compile.models.onnx_read import load
+from harness.compile.models.preparation.editing import INTEGERS
+from harness.compile.models.spec import InputSpec, seeded_inputs
 from harness.compile.oracle.judge import Values
+from harness.compile.oracle.truth import values_of
 
 
 def inputs_of(
     values: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int, *, finite: bool = True
 ) -> dict[str, Array]:
     """Return the inputs of a file, which are `finite` numbers, or those that are drawn, some of them as is said."""
-    from harness.base.model import Distribution
-    from harness.compile.models.input_files import load_inputs
-    from harness.compile.models.spec import seeded_inputs
-
     if isinstance(values, str):
         return load_inputs(Path(values), specs, finite=finite)
     return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in values.items()})
@@ -36,15 +42,11 @@ def first_not_finite(outputs: Sequence[Array]) -> int | None:
 
 def is_finite(array: Array) -> bool:
     """Return whether every element is a number. Integers always are."""
-    import numpy as np
-
     return bool(np.isfinite(array.astype(np.float64)).all()) if array.dtype.kind not in "biu" else True
 
 
 def count(array: Array) -> str:
     """`3 of 10 elements are NaN`."""
-    import numpy as np
-
     wide = array.astype(np.float64)
     parts = {"NaN": int(np.isnan(wide).sum()), "infinite": int(np.isinf(wide).sum())}
     return " and ".join(f"{many} of {wide.size} elements are {what}" for what, many in parts.items() if many)
@@ -56,8 +58,6 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     Not simply the first such operator of the network: the infinity of an attention mask, say, is on purpose and goes
     no further than its softmax.
     """
-    from onnx import numpy_helper
-
     makers = {name: (place, node) for place, node in enumerate(model.graph.node) for name in node.output if name}
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     bad = {name for name, value in values.items() if not is_finite(value)}
@@ -74,22 +74,14 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     )
 
 
-def measure_range(file: Path, seed: int, source: str | dict[str, str], out: Path) -> None:
+def measure_range(job: Mapping[str, Any], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 
     Products of integers and casts of integers, which are float32 in every precision, do not count. The inputs are the
     oracle's (`harness.compile.artifacts.oracle`). Raises NoOutsideAnswer, InputRefused.
     """
-    from onnx import numpy_helper
-
-    from harness.compile.artifacts.artifact import RANGE
-    from harness.compile.models.onnx_inputs import input_specs
-    from harness.compile.models.onnx_read import load
-    from harness.compile.models.preparation.editing import INTEGERS
-    from harness.compile.oracle.truth import values_of
-
-    model = load(file)
-    inputs = inputs_of(source, list(input_specs(model)), seed, finite=False)  # the oracle asks for that
+    model = load(Path(job["request"]["model_file"]))
+    inputs = inputs_of(job["inputs"], input_specs(model), job["seed"], finite=False)  # the oracle asks for that
     values = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     makers = {name: node for node in model.graph.node for name in node.output}
     results = values_of(model, inputs)
@@ -105,8 +97,6 @@ def largest(values: Mapping[str, Array]) -> dict[str, Any]:
 
     What is infinite already, a mask on purpose say, stays so in any format.
     """
-    import numpy as np
-
     peak, at = 0.0, ""
     for name, array in values.items():
         if array.dtype.kind == "f" and array.size:

@@ -10,7 +10,6 @@ import dataclasses
 import errno
 import json
 import logging
-import resource
 import signal
 import traceback
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from device_runner.names import load
 from harness.base.failures import CompileOutOfMemory, described
 from harness.compile.artifacts.artifact import RESULT, STEP, CompileResult
 from harness.compile.compiler.pass_runner import LOG
+from harness.compile.models.limited_fork import limit_memory
 
 
 def main(job_file: Path, parent: int) -> int:
@@ -33,7 +33,7 @@ def main(job_file: Path, parent: int) -> int:
     """
     job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
     die_with_parent(signal.SIGKILL, parent)  # where there is no such thing, our deadline ends us
-    base_bytes = _limit_memory(job["memory_bytes"])
+    base_bytes = limit_memory(job["memory_bytes"])
     out = Path(job["out"])
     _tell_steps(out / STEP)
     try:
@@ -77,7 +77,7 @@ def _is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def _out_of_memory(job: dict[str, Any], error: Exception, base_bytes: int) -> Failure:
-    author, limit_bytes, peak_bytes = job["author"], job["memory_bytes"], _status_bytes("VmPeak") - base_bytes
+    author, limit_bytes, peak_bytes = job["author"], job["memory_bytes"], _peak_bytes() - base_bytes
     message = f"{author} needs more than {limit_bytes / 1e9:.3g} GB of memory"
     hint = "raise limits.build_memory_gb in the suite file"
     if peak_bytes < limit_bytes / 2:  # one request for more than all before it is a size computed wrongly
@@ -87,10 +87,10 @@ def _out_of_memory(job: dict[str, Any], error: Exception, base_bytes: int) -> Fa
     return CompileOutOfMemory(message, hint=hint, evidence=f"{type(error).__name__}: {error}")
 
 
-def _status_bytes(field: str) -> int:
-    """Return a size from proc(5)'s status of this process. `VmSize` is the address space, `VmPeak` its largest."""
+def _peak_bytes() -> int:
+    """Return how large the address space of this process was at most (proc(5))."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith(f"{field}:")), 0)
+    return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmPeak:")), 0)
 
 
 def _tell_steps(file: Path) -> None:
@@ -102,16 +102,3 @@ def _tell_steps(file: Path) -> None:
 
     LOG.setLevel(logging.INFO)
     LOG.addHandler(LastStep())
-
-
-def _limit_memory(limit_bytes: int) -> int:
-    """Limit what this process may add to its address space; return what it has now.
-
-    Libraries reserve what they never use: with a torch for CUDA beside TVM, `import tvm` takes 17 GB of addresses.
-    """
-    base_bytes = _status_bytes("VmSize")
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    bound = base_bytes + limit_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return base_bytes

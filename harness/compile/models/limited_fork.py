@@ -87,7 +87,7 @@ def _work(file: Path, work: Callable[[], object], answer: int, parent: int, memo
             signal.signal(signum, signal.SIG_DFL)
         faulthandler.disable()
         die_with_parent(signal.SIGKILL, parent)
-        _limit_memory(memory_bytes)
+        limit_memory(memory_bytes)
         result = pickle.dumps(_result_of(file, work), pickle.HIGHEST_PROTOCOL)
         with open(answer, "wb") as out:
             out.write(result)
@@ -110,9 +110,14 @@ def _result_of(file: Path, work: Callable[[], object]) -> tuple[object, Failure 
         return None, ModelError(message, hint="export it again", evidence=traceback.format_exc())
 
 
-def _limit_memory(more_bytes: int) -> None:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limit = pages * resource.getpagesize() + more_bytes
+def limit_memory(more_bytes: int) -> int:
+    """Limit what this process may add to its address space; return what it has now.
+
+    Libraries reserve what they never use: with a torch for CUDA beside TVM, `import tvm` takes 17 GB of addresses.
+    """
+    now_bytes = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = now_bytes + more_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return now_bytes

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnx import TensorProto, helper, numpy_helper
+
 from harness.compile.models.outline import copy_of, inlined, inner_graphs, operand, tensor_types
 
 SUFFIX = "/plain"
@@ -22,22 +24,16 @@ _SINGLE = {"Resize": (1, 2), "Upsample": (1,)}
 
 def in_double(model: Any) -> Any:
     """Return the network, with its inputs, in double precision where it is in single precision."""
-    from onnx import TensorProto
-
     return _widened(model, TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def in_single(model: Any) -> Any:
     """Return the network, with its inputs, in single precision where it is in half precision."""
-    from onnx import TensorProto
-
     return _widened(model, TensorProto.FLOAT16, TensorProto.FLOAT)
 
 
 def without_bfloats(model: Any) -> Any:
     """Return the network in single precision where it is in bfloat16, which neither onnxruntime nor TVM computes."""
-    from onnx import TensorProto
-
     bfloats = any(kind.elem_type == TensorProto.BFLOAT16 for kind in tensor_types(model).values())
     return _widened(inlined(model), TensorProto.BFLOAT16, TensorProto.FLOAT) if bfloats else model
 
@@ -69,8 +65,6 @@ def _widen(graph: Any, narrow: int, wide: int) -> None:
 
 
 def _widen_tensor(tensor: Any, narrow: int, wide: int) -> None:
-    from onnx import helper, numpy_helper
-
     if tensor.data_type == narrow:
         array = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
@@ -78,8 +72,6 @@ def _widen_tensor(tensor: Any, narrow: int, wide: int) -> None:
 
 def plain_type(kind: int) -> int:
     """Return the ONNX type that numbers of a type go in; 0 if they may go as they are."""
-    from onnx import TensorProto
-
     name = TensorProto.DataType.Name(kind) if kind in TensorProto.DataType.values() else ""
     plain = "FLOAT" if name in _FLOATS else _INTEGERS.get(name, "UNDEFINED")
     return int(TensorProto.DataType.Value(plain))
@@ -95,6 +87,4 @@ def with_plain_copies(model: Any, names: Sequence[str], kinds: Mapping[str, int]
 
 def cast(name: str, to: str, kind: int) -> Any:
     """Return the node that gives a tensor another ONNX type, under another name."""
-    from onnx import helper
-
     return helper.make_node("Cast", [name], [to], to=kind)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.compile.compiler.compat import s_tir
-from harness.compile.compiler.passes import Passes
+from harness.compile.compiler.passes import before_first
+from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.paths.base import Edits
 from harness.compile.schedules.database import MOST_THREADS, Schedule
 from harness.compile.schedules.spaces import Decision, space_of
 from harness.compile.schedules.tasks import (
-    BeforeSchedules,
     module_of,
     put_back,
     shapes_of,
@@ -64,18 +64,13 @@ class ScheduleApplier:
     @property
     def edits(self) -> Edits:
         """Edits in the form of a workaround."""
-        return Edits(relax=self._edit)
+        return Edits(relax=before_first(SCHEDULE, "ApplySchedules", self._apply))
 
     @property
     def report(self) -> dict[str, Any]:
         """The report as JSON values, for the manifest."""
         ported = {"ported_from": self.ported_from} if self.ported_from else {}
         return {"took": self.took, "without": self.without, "refused": self.refused, **ported}
-
-    def _edit(self, passes: Passes) -> Passes:
-        edit = BeforeSchedules("ApplySchedules", self._apply).edits.relax
-        assert edit
-        return edit(passes)
 
     def _apply(self, mod: Any) -> Any:
         changed = mod.clone()

@@ -15,7 +15,7 @@ from harness.compile.compiler.compat import (
     tvm,
     without_attributes,
 )
-from harness.compile.compiler.passes import Passes, insert_before_first, own_pass
+from harness.compile.compiler.passes import before_first
 from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, mark_scheduled
 from harness.compile.paths.base import Edits
 
@@ -35,10 +35,7 @@ class BeforeSchedules:
     @property
     def edits(self) -> Edits:
         """As a workaround has them."""
-        return Edits(relax=self._edit)
-
-    def _edit(self, passes: Passes) -> Passes:
-        return insert_before_first(passes, SCHEDULE, own_pass(self.id, self.act))
+        return Edits(relax=before_first(SCHEDULE, self.id, self.act))
 
 
 def task_of(function: Any) -> str:

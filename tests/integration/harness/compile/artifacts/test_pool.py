@@ -113,7 +113,7 @@ def test_a_compiler_that_met_the_limit_of_its_memory_is_tried_again(
 ) -> None:
     meets_it = f"""
 from harness.compile.artifacts import jobs, worker
-worker._status_bytes = {{"VmPeak": {peak_bytes}, "VmSize": 0}}.get
+worker.limit_memory, worker._peak_bytes = (lambda _: 0), (lambda: {peak_bytes})
 def compile(job, out):
     raise ValueError("TVM failed to import the model: error:") from MemoryError()
 jobs.compile_case = compile

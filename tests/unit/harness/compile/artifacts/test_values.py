@@ -23,6 +23,10 @@ def told(file: Path, number: float) -> Path:
     return file
 
 
+def job_of(model: Path) -> dict[str, Any]:
+    return {"request": {"model_file": str(model)}, "seed": 1, "inputs": {}}
+
+
 def test_the_largest_magnitude_is_found_and_named() -> None:
     values = {"a": np.array([1.0, -7.0]), "b": np.array([5.0, -np.inf, np.nan]), "c": np.array([99]), "d": np.zeros(0)}
     assert largest(values) == {"largest": 7.0, "at": "a"}
@@ -52,7 +56,7 @@ def test_a_number_in_the_middle_of_a_network_is_seen(tmp_path: Path) -> None:
         ir_version=8,
     )
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
-    measure_range(tmp_path / "model.onnx", 1, {}, tmp_path)
+    measure_range(job_of(tmp_path / "model.onnx"), tmp_path)
     assert "Mul 'big' reaches 1" in beyond_half(tmp_path / RANGE)
 
 
@@ -89,5 +93,5 @@ def test_products_of_integers_which_stay_float32_are_not_beyond_it(made: Any, tm
     onnx.save(model, tmp_path / "model.onnx")
     values = values_of(model, inputs_of({}, list(input_specs(model)), 1, finite=False))
     assert largest(values)["largest"] > LARGEST_HALF
-    measure_range(tmp_path / "model.onnx", 1, {}, tmp_path)
+    measure_range(job_of(tmp_path / "model.onnx"), tmp_path)
     assert beyond_half(tmp_path / RANGE) == ""
