@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from device_runner.device import Array
 from harness.base.failures import ModelError
 from harness.base.model import Distribution
@@ -64,8 +66,6 @@ def require_drawn_in_range(inputs: Inputs, ranges: Iterable[IndexRange]) -> None
 
 def require_in_range(arrays: Mapping[str, Array], ranges: Iterable[IndexRange], file: Path) -> None:
     """Raise ModelError if the arrays of a file hold what an operator forbids."""
-    import numpy as np
-
     for index in ranges:
         array, extents = arrays[index.input], np.array(index.extents)
         wrong = np.argwhere((array < -extents) | (array >= extents))

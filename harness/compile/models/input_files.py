@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.lib import format as npy
+
 from device_runner.device import Array
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
@@ -53,8 +56,6 @@ def npz_errors(file: Path) -> Iterator[None]:
 
 
 def _require_small(file: Path, specs: Sequence[InputSpec]) -> None:
-    import numpy as np
-
     expected = sum(np.dtype(spec.dtype).itemsize * int(np.prod(spec.shape)) for spec in specs)
     size = file.stat().st_size
     if size > expected + OVERHEAD_BYTES:
@@ -72,8 +73,6 @@ def _require_names(file: Path, arrays: Sequence[str], names: Sequence[str]) -> N
 
 
 def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -> Array:
-    import numpy as np
-
     with archive.open(member) as stream:
         shape, transposed, dtype = read_header(file, stream, spec.name)
         expected = np.dtype(spec.dtype)
@@ -107,8 +106,6 @@ def _unfit_pictures(shape: tuple[int, ...], spec: InputSpec) -> ModelError:
 
 
 def _require_finite(file: Path, arrays: Mapping[str, Array]) -> None:
-    import numpy as np
-
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelError(f"{file}: {name!r} holds NaN or infinity", hint="no answer to it could be judged")
@@ -116,8 +113,6 @@ def _require_finite(file: Path, arrays: Mapping[str, Array]) -> None:
 
 def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, object]:
     """Shape, whether it is stored column by column, and number format."""
-    from numpy.lib import format as npy
-
     try:
         version = npy.read_magic(stream)
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]

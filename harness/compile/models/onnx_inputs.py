@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from device_runner.names import suggestion
 from harness.base.failures import ModelError
 from harness.compile.models.outline import OLDEST_IR_VERSION
 from harness.compile.models.spec import FixedInput, InputSpec
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Shapes = Mapping[str, Sequence[int] | int]
 """Whole shapes by the name of the input, or extents by the name that the file gives them."""

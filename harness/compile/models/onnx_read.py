@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from device_runner.files import what_else
 from harness.base.failures import ModelError
 from harness.base.tables import counted
@@ -154,7 +156,6 @@ def write_dense(model: Any, file: Path) -> str:
 
 def _dense(sparse: Any) -> Any:
     """Return a tensor whose elements are 0 but for values at places: counted through, or a row of indices for each."""
-    import numpy as np
     from onnx import numpy_helper
 
     values, places = map(numpy_helper.to_array, (sparse.values, sparse.indices))
@@ -168,7 +169,6 @@ def require_numbers(model: Any, file: Path) -> None:
 
     Infinity is a mask's usual value, and a NaN alone is what some networks put where a mask is.
     """
-    import numpy as np
     from onnx import numpy_helper
 
     for tensor in model.graph.initializer:

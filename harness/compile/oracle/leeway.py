@@ -9,15 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
-    from device_runner.device import Array
+from device_runner.device import Array
 
-    Numbers = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.float64]
 
 SINGLE, HALVES = "float32", "float16"
 PRECISIONS = (SINGLE, HALVES)
@@ -60,16 +59,12 @@ class Leeway:
 
     def flips(self, want: Array) -> Numbers:
         """Return how far each number may be off because something was decided otherwise."""
-        import numpy as np
-
         moved = self._moved_by_decisions(want)
         twice = 2 if want.dtype.kind == "f" else 1
         return twice * np.maximum(moved, self.neighbours(want))
 
     def neighbours(self, want: Array) -> Numbers:
         """Return how far each number may be off because its neighbours are: a few draws say too little of one."""
-        import numpy as np
-
         return np.zeros(want.shape) if self.choices else _TAIL * _typical(self._moved_by_decisions(want))
 
     def unseen(self, want: Array, tolerance: float) -> tuple[Numbers, int]:
@@ -78,8 +73,6 @@ class Leeway:
         An eighth of those that one of 8 draws alone moves is new in the next one (Good, Biometrika 40, 1953). Four
         times as many are allowed, and none is farther off than the farthest at its places.
         """
-        import numpy as np
-
         moved = self._moved_by_decisions(want)
         count = int((moved > tolerance).sum())
         few = _CROWD <= count <= want.size // 2
@@ -87,8 +80,6 @@ class Leeway:
 
     def _moved_by_decisions(self, want: Array) -> Numbers:
         """Return how far the draws are from the judge's answer at most."""
-        import numpy as np
-
         if self.decided is None:
             return np.zeros(want.shape)
         wide = self.decided.astype(np.float64)
@@ -97,8 +88,6 @@ class Leeway:
 
 def _farthest(moved: Numbers) -> Numbers:
     """Return how far numbers of the same row, column and so on move at most, where some do at each."""
-    import numpy as np
-
     farthest = np.full(moved.shape, moved.max(initial=0.0))
     for axis in _crowded(moved):
         there = moved.max(axis=_others(moved, axis), keepdims=True)
@@ -120,8 +109,6 @@ def _typical(moved: Numbers) -> Numbers:
 
     The medians of its row, column and so on, relative to that of all, multiply: scores keep another scale than boxes.
     """
-    import numpy as np
-
     whole = float(np.median(moved)) if moved.size >= _CROWD else 0.0
     typical = np.full(moved.shape, whole)
     for axis in _crowded(moved) if whole else ():
@@ -145,8 +132,6 @@ class Measured:
 
     def leeway(self, factor: float, precision: str) -> Leeway:
         """Return what is allowed in a precision, if rounding counts by a factor. By 0 only decisions count."""
-        import numpy as np
-
         kind = HALVES if precision.startswith(HALVES) else SINGLE
         return Leeway(
             rounding=factor * self.rounding.get(kind, 0.0) if factor else 0.0,
@@ -162,8 +147,6 @@ class Measured:
 
 def _without_unmeasured(distances: Array | None) -> Array | None:
     """Return distances with 0 where they could not be measured, which excuses nothing."""
-    import numpy as np
-
     if distances is None or distances.dtype.kind != "f":
         return distances
     return np.where(np.isfinite(distances), distances, np.float32(0))
@@ -171,8 +154,6 @@ def _without_unmeasured(distances: Array | None) -> Array | None:
 
 def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
     """Keep what was measured of a network's outputs."""
-    import numpy as np
-
     arrays: dict[str, Any] = {}
     for index, output in enumerate(measured):
         for name, value in vars(output).items():
@@ -183,8 +164,6 @@ def save_leeway(file: Path, measured: Sequence[Measured]) -> None:
 
 def load_leeway(file: Path) -> list[Measured]:
     """Return what was measured of each output; empty if nothing was."""
-    import numpy as np
-
     if not file.exists():
         return []
     outputs: dict[int, dict[str, Any]] = {}
@@ -202,8 +181,6 @@ def peak_and_rms(numbers: Numbers) -> tuple[float, float]:
 
     Both are 0 of no numbers, and both are NaN or infinite if a number is.
     """
-    import numpy as np
-
     peak = float(np.abs(numbers).max(initial=0.0))
     if peak == 0.0 or not np.isfinite(peak):
         return peak, peak

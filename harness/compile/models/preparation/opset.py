@@ -8,6 +8,7 @@ from onnx import defs, version_converter
 
 from harness.base.failures import ModelError
 from harness.compile.models.number_formats import without_bfloats
+from harness.compile.models.onnx_inputs import inputs_of
 from harness.compile.models.outline import (
     OLDEST_IR_VERSION,
     NetworkView,
@@ -98,16 +99,12 @@ def _nearest(model: Any, node: Any) -> str:
 
 def _inputs_of(model: Any) -> dict[str, tuple[int, ...] | None]:
     """Return the shapes of what a user gives."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = (value for value in model.graph.input if value.name not in weights)
-    return {value.name: static_shape(value.type.tensor_type) for value in inputs}
+    return {value.name: static_shape(value.type.tensor_type) for value in inputs_of(model)}
 
 
 def unlist_weights(model: Any) -> str:
     """Take weights off the list of inputs, where old files have them."""
-    graph = model.graph
-    weights = {tensor.name for tensor in graph.initializer}
-    inputs = [value for value in graph.input if value.name not in weights]
+    graph, inputs = model.graph, inputs_of(model)
     if not (count := len(graph.input) - len(inputs)):
         return ""
     del graph.input[:]
