@@ -12,6 +12,7 @@ from harness.compile.compiler.compat import (
     operator_name,
     parameter_buffers,
     rebind_main,
+    relax,
     s_tir,
     tirx,
     touches_texture,
@@ -74,8 +75,6 @@ def skip_threaded(passes: Passes) -> Passes:
 
 def bound_fusions(mod: Any) -> Any:
     """Let a function end its kernel if what it computes is too long: each of its readers would compute it again."""
-    from tvm import relax, tirx
-
     builder, lengths = relax.BlockBuilder(mod), dict[Any, int]()
 
     def bind(binding: Any) -> Any:

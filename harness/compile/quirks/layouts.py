@@ -153,8 +153,6 @@ def without_broadcast_channel(mod: Any) -> Any:
 
 def legalize_norms(mod: Any) -> Any:
     """Make kernels of the norms, whose inputs the layout pass then leaves in the layout that the network has."""
-    from tvm import relax
-
     norms = {f"relax.nn.{name}" for name in _NORMS}
     others = {operator_name(binding.value) for binding in bindings(mod["main"])} - norms - {""}
     return relax.transform.LegalizeOps(skip_ops=sorted(others))(mod)

@@ -13,7 +13,7 @@ from harness.base.case import Precision
 from harness.base.failures import UnsupportedOperator, UsageError
 from harness.compile.artifacts.compile import export, stepping, with_precision
 from harness.compile.artifacts.planner import CONTESTANTS
-from harness.compile.compiler.compat import is_tensor, name_of, opencl_source, operator_name, type_of
+from harness.compile.compiler.compat import is_tensor, name_of, opencl_source, operator_name, relax, tvm, type_of
 from harness.compile.compiler.releases import host_operators
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import BuiltModule, ImageLimits, edit_model
@@ -108,8 +108,6 @@ def _with_main(module: Any) -> tuple[Any, str]:
 
     What the function calls becomes part of it. Raises UsageError for anything else than such a module.
     """
-    from tvm import relax
-
     _require_module(module)
     mod = module if len(_functions(module)) == 1 else relax.transform.InlinePrivateFunctions()(module)
     names = _functions(mod)
@@ -130,8 +128,6 @@ def _with_main(module: Any) -> tuple[Any, str]:
 
 def _require_module(module: Any) -> None:
     """Raise UsageError for anything but an IRModule."""
-    import tvm
-
     if isinstance(module, tvm.IRModule):
         return
     what, hint = f"a {type(module).__name__}", "tvm.relax.frontend makes one of a network"
@@ -144,8 +140,6 @@ def _require_module(module: Any) -> None:
 
 def _functions(mod: Any) -> list[str]:
     """Return the names of the Relax functions of a module."""
-    from tvm import relax
-
     return [str(name.name_hint) for name, function in mod.functions_items() if isinstance(function, relax.Function)]
 
 
@@ -159,8 +153,6 @@ def _sign_of_lowering(mod: Any, name: str) -> str:
 
 def _require_fixed_shapes(mod: Any) -> None:
     """Raise UsageError for a shape that is no number: TVM compiles none for images or CLML, nor do the workarounds."""
-    from tvm import relax
-
     params = [(name_of(param), kind) for param in mod[ENTRY].params for kind in _parts(type_of(param))]
     if unknown := [name for name, kind in params if is_tensor(kind) and kind.shape is None]:
         hint = 'write it into the type: R.Tensor((1, 3, 224, 224), "float32")'
@@ -206,9 +198,6 @@ def _function_outside(value: Any) -> str:
 
 def _renamed(mod: Any, name: str) -> Any:
     """Return a module whose one Relax function, of this name, is `main`."""
-    import tvm
-    from tvm import relax
-
     others = dict(mod.functions_items())
     function = others.pop(mod.get_global_var(name)).with_attr("global_symbol", ENTRY)
     builder = relax.BlockBuilder(tvm.IRModule(others, attrs=mod.attrs, global_infos=mod.global_infos))
@@ -218,8 +207,6 @@ def _renamed(mod: Any, name: str) -> Any:
 
 def _with_alias(mod: Any, name: str) -> Any:
     """Add a function that calls `main`, under the name that the caller's module has for it."""
-    from tvm import relax
-
     main = mod[ENTRY]
     params = [relax.Var(name_of(param), type_of(param)) for param in main.params]
     builder = relax.BlockBuilder(mod)
@@ -230,9 +217,7 @@ def _with_alias(mod: Any, name: str) -> Any:
 
 def _in_dataflow(mod: Any) -> Any:
     """Put operators into blocks of data flow, outside of which TVM fuses none and chooses no layout."""
-    from tvm import relax, transform
-
-    return transform.Sequential([relax.transform.Normalize(), relax.transform.ConvertToDataflow()])(mod)
+    return tvm.transform.Sequential([relax.transform.Normalize(), relax.transform.ConvertToDataflow()])(mod)
 
 
 def _layout_proof(call: Any) -> Any:
@@ -275,7 +260,6 @@ def _own_copy(mod: Any) -> Any:
     TVM's AnnotateCustomMemoryScope writes the place of a constant into the constant itself. A module that was compiled
     for path `texture` once does not compile another time.
     """
-    from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     class CopyConstants(PyExprMutator):  # type: ignore[misc]
