@@ -25,6 +25,7 @@ from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
 from harness.compile.models.preparation.resizing import MODE, POLICY
+from harness.compile.models.preparation.spectra import write_to_real
 from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 NEWEST_IR_VERSION = 10
@@ -115,6 +116,7 @@ def _rewritten(model: Any) -> bytes:
     # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
     compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
     rewrite(model, "norm", write_norm, "MeanVarianceNormalization")
+    rewrite(model, "spectrum", write_to_real, "DFT")
     write_repeats(model)
     _write_padding_of_pools(model)
     _write_unsigned(model)

@@ -16,7 +16,10 @@ import numpy as np
 from harness.base.failures import ModelError
 from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, node_name, operand
 from harness.compile.models.preparation.editing import NodeWriter, describe, replacing, set_attribute
+from harness.compile.models.preparation.opset import opset_of
 
+_WRAP_IS_A_MODE = 19
+"""First operator set in which a Pad wraps."""
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool")
 
 
@@ -109,14 +112,18 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
 
 @replacing("repeats", "wrote {} by index", "Pad")
 def write_repeats(node: Any, view: NetworkView, write: NodeWriter) -> bool:
-    """Replace a Pad by Gather if it cuts and repeats, or repeats more than the tensor. onnxruntime misreads those."""
+    """Replace a Pad by Gather if it cuts and repeats, or repeats more than the tensor. onnxruntime misreads those.
+
+    So is one that wraps in an operator set before 19, which has no such mode, as torch 2 exports it.
+    """
     mode, shape, pads = attribute_of(node, "mode", "constant"), view.shape(node.input[0]), view.constant(node, 1)
     axes = view.constant(node, 3) if operand(node, 3) else range(len(shape or ()))
     if mode not in ("wrap", "reflect") or shape is None or pads is None or axes is None:
         return False
     ends = zip(axes, *pads.reshape(2, -1).tolist(), strict=True)
     padded = [(axis, begin, end) for axis, begin, end in ends if begin or end]
-    if all(0 <= begin < shape[axis] > end >= 0 for axis, begin, end in padded):
+    defined = mode == "reflect" or opset_of(view.model) >= _WRAP_IS_A_MODE
+    if not padded or (defined and all(0 <= begin < shape[axis] > end >= 0 for axis, begin, end in padded)):
         return False
     result = node.input[0]
     for axis, begin, end in padded:

@@ -1,7 +1,8 @@
 """DFT and STFT as products with the matrix of the transform: TVM's importer has neither.
 
 X[k] = sum over n of x[n] (cos(2 pi k n / N) - i sin(2 pi k n / N)); the inverse has the other sign and a factor of
-1 / N. Source: ONNX's definition of DFT and STFT, https://onnx.ai/onnx/operators.
+1 / N, and makes real numbers of half a spectrum. Source: ONNX's definition of DFT and STFT,
+https://onnx.ai/onnx/operators.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ def _write_product(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     return (_write_dft if node.op_type == "DFT" else _write_stft)(node, view, write)
 
 
+def write_to_real(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write the inverse transform of half a spectrum, which onnxruntime (1.24) refuses."""
+    half, inverse = (attribute_of(node, name, 0) for name in ("onesided", "inverse"))
+    return bool(half and inverse) and _write_product(node, view, write)
+
+
 def _matrix(points: int, bins: int, rows: int, parts: int, inverse: bool) -> Array:
     """Return the transform of `rows` numbers as [rows * parts, bins * 2], real and imaginary part side by side."""
     turns = np.outer(np.arange(rows), np.arange(bins)) % points
@@ -49,6 +56,18 @@ def _matrix(points: int, bins: int, rows: int, parts: int, inverse: bool) -> Arr
     of_real = np.stack([cosines, sines], -1)
     of_both = np.stack([of_real, np.stack([-sines, cosines], -1)], 1) if parts == 2 else of_real
     return of_both.reshape(rows * parts, bins * 2).astype(np.float32)
+
+
+def _matrix_to_real(points: int, rows: int, parts: int) -> Array:
+    """Return the inverse transform of half a spectrum to real numbers, as [rows * parts, points].
+
+    The other half is the same mirrored, so that all but the constant and the fastest wave count twice.
+    """
+    waves = np.arange(rows)[:, None]
+    angles = 2 * np.pi * (waves * np.arange(points) % points) / points
+    shares = np.where(waves * 2 % points == 0, 1, 2) / points
+    of_both = np.stack([shares * np.cos(angles), -shares * np.sin(angles)], 1)
+    return of_both[:, :parts].reshape(rows * parts, points).astype(np.float32)
 
 
 def _is_large(rows: int, bins: int, parts: int) -> bool:
@@ -65,11 +84,15 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     rank, parts = len(shape), shape[-1]
     usual = -2 if opset_of(view.model) >= AXIS_IS_INPUT else 1
     axis = (int(axis_given.item()) if axis_given is not None else attribute_of(node, "axis", usual)) % rank
-    points = int(length.item()) if length is not None else shape[axis]
-    bins = points // 2 + 1 if attribute_of(node, "onesided", 0) else points
-    inverse, rows = bool(attribute_of(node, "inverse", 0)), min(points, shape[axis])
-    if axis == rank - 1 or (inverse and bins < points) or _is_large(rows, bins, parts):
+    half, inverse = bool(attribute_of(node, "onesided", 0)), bool(attribute_of(node, "inverse", 0))
+    to_real = half and inverse
+    points = int(length.item()) if length is not None else 2 * (shape[axis] - 1) if to_real else shape[axis]
+    waves = points // 2 + 1 if half else points
+    rows, bins, width = (waves, points, 1) if to_real else (points, waves, 2)
+    rows = min(rows, shape[axis])
+    if axis == rank - 1 or points < 1 or _is_large(rows, bins, parts):
         return False
+    matrix = _matrix_to_real(points, rows, parts) if to_real else _matrix(points, bins, rows, parts, inverse)
     order = [i for i in range(rank - 1) if i != axis] + [axis, rank - 1]
     data = node.input[0]
     if rows < shape[axis]:
@@ -78,8 +101,8 @@ def _write_dft(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     flat = write.add(
         "Reshape", write.add("Transpose", data, perm=order), write.integers(math.prod(others), rows * parts)
     )
-    product = write.add("MatMul", flat, write.constant(_matrix(points, bins, rows, parts, inverse)))
-    whole = write.add("Reshape", product, write.integers(*others, bins, 2))
+    product = write.add("MatMul", flat, write.constant(matrix))
+    whole = write.add("Reshape", product, write.integers(*others, bins, width))
     write.add("Transpose", whole, perm=[order.index(i) for i in range(rank)], output=node.output[0])
     return True
 

@@ -103,6 +103,15 @@ def test_a_pool_that_pads_by_itself_counts_the_padding_of_each_axis(
     assert model.SerializeToString() == before
 
 
+def test_half_a_spectrum_becomes_real_numbers() -> None:
+    """onnxruntime itself refuses what torch exports of an irfft."""
+    node = helper.make_node("DFT", ["x"], ["y"], axis=1, inverse=1, onesided=1)
+    x = values(2, 5, 2)
+    (answer,) = OnnxRuntime(network([node], {"x": x.shape}, opset=18)).ask({"x": x})
+    right = np.fft.irfft(x[..., 0] + 1j * x[..., 1], axis=1)[..., None]
+    assert np.abs(np.asarray(answer, np.float64) - right).max() < 1e-6
+
+
 def test_a_max_pool_has_no_window_that_begins_in_the_padding_at_the_end() -> None:
     fields = {"kernel_shape": [2], "strides": [2], "pads": [1, 1], "ceil_mode": 1}
     model = network([helper.make_node("MaxPool", ["x"], ["y"], **fields)], {"x": [1, 1, 5]})

@@ -117,3 +117,12 @@ def test_a_pad_that_cuts_or_repeats_more_than_there_is_goes_by_index(
     repeated = [(max(begin, 0), max(end, 0)) for begin, end in zip(begins, ends, strict=True)]
     (got,) = answers(plain, {"x": x})
     np.testing.assert_array_equal(got, np.pad(x[:, rows, columns], [(0, 0), *repeated], mode))  # type: ignore[call-overload]
+
+
+def test_a_pad_that_wraps_before_its_operator_set_has_the_mode_goes_by_index() -> None:
+    """As torch exports a circular padding. TVM's importer refuses it."""
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap")
+    plain, said = changed(network([node], {"x": [1, 5]}, opset=18, pads=np.array([0, 2, 0, 1])), write_repeats)
+    assert said == "wrote 1 Pad by index"
+    x = values(1, 5)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], np.pad(x, ((0, 0), (2, 1)), "wrap"))

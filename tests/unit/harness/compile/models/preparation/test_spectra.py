@@ -49,6 +49,20 @@ def test_the_axis_is_an_input_in_newer_operator_sets(axis: int) -> None:
     require_same(network([node], {"x": (2, 6, 1)}, opset=20, axis=np.array(axis)), values(2, 6, 1), "DFT")
 
 
+@pytest.mark.parametrize("length", [None, 1, 6, 7, 12])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_half_a_spectrum_becomes_real_numbers(parts: int, length: int | None) -> None:
+    """As torch exports irfft. onnxruntime has no such DFT."""
+    weights: dict[str, Any] = {"length": np.array(length)} if length else {}
+    node = helper.make_node("DFT", ["x", *weights], ["y"], axis=1, inverse=1, onesided=1)
+    x = values(2, 5, parts)
+    plain, said = changed(network([node], {"x": x.shape}, opset=18, **weights), write_spectra)
+    spectrum = x[..., 0] + (1j * x[..., 1] if parts == 2 else 0)
+    wanted = np.fft.irfft(spectrum, length, axis=1)[..., None]
+    assert said == "wrote 1 DFT as products"
+    np.testing.assert_allclose(answers(plain, {"x": x})[0], wanted, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("window", [True, False])
 @pytest.mark.parametrize("shape", [(2, 20), (2, 20, 1)])
 @pytest.mark.parametrize("onesided", [0, 1])
