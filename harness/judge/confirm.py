@@ -115,7 +115,7 @@ def settle(
 
 
 def judge_sides(base: Sides, head: Sides, rules: Rules, *, gauged: bool = True) -> ComparisonResult:
-    """Compare two sides as they are; unless `gauged`, unchanged builds are findings, too."""
+    """Compare two sides as they are. Without `gauged`, changes of unchanged builds count as findings as well."""
     compared = compare_sides(base, head, rules, gauged=gauged)
     return settle(compared, rules, lambda _: "what was measured before cannot be measured in turns")
 

@@ -160,8 +160,9 @@ def _write_padding_of_pools(model: Any) -> None:
     for node in [node for node in all_nodes(model.graph) if is_onnx(node, "MaxPool", "LpPool")]:
         dilated = any(each > 1 for each in attribute_of(node, "dilations", ()))
         automatic = attribute_of(node, "auto_pad", "NOTSET").startswith("SAME")
+        # Of dilated windows that pad by themselves it takes the padding of those without dilations.
         if (dilated and automatic) or attribute_of(node, "ceil_mode", 0):
-            write_pads_of(node, view, ("LpPool", "MaxPool"))  # it takes those of a window without dilations
+            write_pads_of(node, view, ("LpPool", "MaxPool"))
 
     def write_padding(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         if opset >= 19 or attribute_of(node, "auto_pad", "NOTSET") == "VALID":

@@ -4,7 +4,7 @@ Exporters leave what inference does not need, and write what TVM's importer or o
 same network can be written otherwise. The answers stay the same. A model with `clean = false` in the suite is left as
 it is, and the truth is always asked about the file as it was before (`harness.compile.oracle`).
 
-The steps load ONNX, which no command does when it starts: whoever prepares a network imports them then.
+The steps import ONNX. Import this package inside the function that needs it: no command loads ONNX when it starts.
 """
 
 from __future__ import annotations
