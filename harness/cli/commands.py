@@ -135,7 +135,7 @@ def usage_hint(error: TyperException, words: Sequence[str]) -> str:
         words: The command line.
     """
     context: Any = getattr(error, "ctx", None)
-    if files := _model_files(error.format_message()):
+    if files := _model_files(error.format_message(), words):
         return f"`{_with_models(context, files)}`"
     listing = f"see `{context.command_path if context else ' '.join(['adreno-bench', *words[:1]])} -h`"
     if command := _NO_COMMAND.match(error.format_message()):
@@ -152,15 +152,14 @@ def usage_hint(error: TyperException, words: Sequence[str]) -> str:
 _EXTRA = re.compile(r"(?:Got unexpected extra argument\(s\) \(|No such command ')(.*)['\)]")
 
 
-def _model_files(message: str) -> list[str]:
-    """Return the files of models that a person named where no argument is taken; none if it was another word."""
+def _model_files(message: str, words: Sequence[str]) -> list[str]:
+    """Return all files of models in a command that has one where no argument is taken; none if that is another word."""
     from harness.base.model import SUFFIXES
 
     match = _EXTRA.match(message)
     if not match or not match[1].endswith(SUFFIXES):
         return []
-    words = match[1].split(" ")
-    return [shlex.quote(word) for word in (words if all(word.endswith(SUFFIXES) for word in words) else [match[1]])]
+    return [shlex.quote(word.removeprefix("--model=")) for word in words if word.endswith(SUFFIXES)]
 
 
 def _with_models(context: Any, files: Sequence[str]) -> str:

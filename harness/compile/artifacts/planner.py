@@ -7,13 +7,13 @@ decides about quirks.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from device_runner.device import Identity
-from device_runner.failures import Unsupported
+from device_runner.failures import Failure, Unsupported
 from device_runner.names import suggestion
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.store import key_of, sha256_of
@@ -50,15 +50,38 @@ SEED = 20_260
 
 
 def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
-    """Raise UsageError for a path that does not exist or a model that cannot be used, before anything is started."""
+    """Raise UsageError for a path that does not exist or models that cannot be used, before anything is started."""
     for case in cases:
         if case.path not in CONTESTANTS:
             raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
     if any(case.tuning.scheduled for case in cases):
         read(_schedules(suite))
-    for model in _networks(suite, cases, cache):
-        if isinstance(model.source, OnnxFile):  # a network of the zoo cannot be wrong, and is made when it is wanted
-            model.source.prepare(model.folder)
+    problems = [problem for name in _networks(suite, cases) if (problem := _problem(suite, name, cache))]
+    if len(problems) > 1:
+        raise ModelError(f"{len(problems)} models cannot be used: {'; '.join(map(str, problems))}")
+    for problem in problems:
+        raise problem
+
+
+def _problem(suite: Suite, name: str, cache: Path) -> UsageError | None:
+    """Return why a network cannot be used. One of the zoo cannot be wrong, and is made when it is wanted."""
+    try:
+        model = _Model.of(suite, name, cache)
+    except UsageError as error:
+        return error
+    if not isinstance(model.source, OnnxFile):
+        return None
+    try:
+        model.source.prepare(model.folder)
+    except UsageError as error:
+        return _naming(model.source.file, error)
+    return None
+
+
+def _naming(file: Path, failure: Failure) -> ModelError:
+    """Return the failure as one whose message names the model's file."""
+    message = failure.message if file.name in failure.message else f"{file}: {failure.message}"
+    return ModelError(message, hint=failure.hint, evidence=failure.evidence)
 
 
 def require_operators(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
@@ -66,13 +89,13 @@ def require_operators(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
 
     In a suite file such a model is a case's outcome: another release may know the operators.
     """
-    for model in _networks(suite, cases, cache):
+    for name in _networks(suite, cases):
+        model = _Model.of(suite, name, cache)
         if isinstance(model.source, OnnxFile):
             try:
                 require_known(parse(model.file), onnx_operators())
             except UnsupportedOperator as lacking:
-                message = f"{model.source.file}: {lacking.message}"
-                raise ModelError(message, hint=lacking.hint, evidence=lacking.evidence) from None
+                raise _naming(model.source.file, lacking) from None
 
 
 def model_digest(suite: Suite, name: str, cache: Path) -> str:
@@ -151,11 +174,9 @@ def _model_of(suite: Suite, name: str) -> Model:
     return next(model for model in suite.models if model_name(model) == name)
 
 
-def _networks(suite: Suite, cases: Sequence[Case], cache: Path) -> Iterator[_Model]:
-    """Yield the networks of cases, each once."""
-    for name in dict.fromkeys(case.model for case in cases):
-        if not program_of(suite, name):
-            yield _Model.of(suite, name, cache)
+def _networks(suite: Suite, cases: Sequence[Case]) -> list[str]:
+    """Return the names of the networks of cases, each once."""
+    return [name for name in dict.fromkeys(case.model for case in cases) if not program_of(suite, name)]
 
 
 def _plan_program(

@@ -49,11 +49,14 @@ def init(
     Without --model and --preset it takes the .onnx files in the folder of FILE and below, and mobilenet_v1 if there are
     none. A dynamic batch becomes 1, a dynamic image 224 x 224. Names the phones that are attached.
     """
+    from harness.base.model import SUFFIXES
     from harness.base.suite import DEFAULT_PATHS
     from harness.tools.init.search import find_models
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
+    if file.suffix in SUFFIXES:
+        raise UsageError(f"{file} is a model, and FILE is the suite to be written", hint=f"pass --model {file}")
     if file.exists():
         raise _already_exists(file)
     for name in path or ():

@@ -55,6 +55,11 @@ def test_a_missing_module_is_no_bug_unless_it_is_ours(
         ("run --records", "option '--records' requires an argument: see `adreno-bench run -h`"),
         ("inspect", "missing argument 'MODEL': see `adreno-bench inspect -h`"),
         ("list more", "got unexpected extra argument (more): see `adreno-bench list -h`"),
+        (
+            "init a.onnx b.onnx",
+            "got unexpected extra argument (b.onnx): `adreno-bench init --model a.onnx --model b.onnx`",
+        ),
+        ("init a.onnx", "a.onnx is a model, and FILE is the suite to be written: pass --model a.onnx"),
         ("run net.onnx", "got unexpected extra argument (net.onnx): `adreno-bench run --model net.onnx`"),
         ("run 'my net.onnx'", "got unexpected extra argument (my net.onnx): `adreno-bench run --model 'my net.onnx'`"),
         (

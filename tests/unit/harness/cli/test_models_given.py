@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from complaints import complaint
 from fake_records import sessions
@@ -52,6 +53,19 @@ def test_a_file_that_is_not_there_is_refused_as_run_does(command: list[str]) -> 
     said = complaint("run", "--model", "gone.onnx")
     assert "gone.onnx" in said
     assert complaint(*command, "--model", "gone.onnx") == said
+
+
+def test_all_models_that_cannot_be_used_are_named_at_once(tmp_path: Path) -> None:
+    text, axis = tmp_path / "text.onnx", tmp_path / "axis.onnx"
+    text.write_text("this is no network")
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 4])
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "net", [value], [result])), axis)
+    said = complaint("run", "--model", "gone.onnx", "--model", str(text), "--model", str(axis))
+    assert said.startswith("3 models cannot be used: gone.onnx does not exist: correct")
+    assert f"; {text} is not an ONNX file: export" in said
+    assert f"; {axis}: input 'x' has the dynamic shape [batch, 4]: fix it with --shape x=1x4" in said
 
 
 def test_a_file_of_inputs_that_is_not_there_is_the_options_fault() -> None:
