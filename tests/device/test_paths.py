@@ -312,6 +312,31 @@ def chosen_in_texels() -> bytes:
     return bytes(network(nodes, {"x": [1, 3, 2, 2, 4]}, **numbers).SerializeToString())
 
 
+def one_number() -> bytes:
+    """Texels of one number each, known once TVM has put `x - max(x)` together. Two operators read them."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["one"], axis=0),
+        helper.make_node("Relu", ["one"], ["y"]),
+        helper.make_node("Sigmoid", ["one"], ["z"]),
+    ]
+    return bytes(network(nodes, {"x": [1, 3, 4, 4, 4]}, ["y", "z"]).SerializeToString())
+
+
+def classes_of_five() -> bytes:
+    """One of four for each of five numbers, whose rows are no texels, and which two operators read."""
+    nodes = [
+        helper.make_node("Mul", ["x", "three"], ["number"]),
+        helper.make_node("Cast", ["number"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("OneHot", ["whole", "depth", "values"], ["one"]),
+        helper.make_node("Relu", ["one"], ["y"]),
+        helper.make_node("Sigmoid", ["one"], ["z"]),
+    ]
+    operands = {"three": np.float32(3), "depth": np.array(4), "values": np.array([0.5, 1], np.float32)}
+    model = network(nodes, {"x": [1, 1, 2, 5]}, ["y", "z"], **operands)
+    prepare(model)
+    return bytes(model.SerializeToString())
+
+
 def running_sum() -> bytes:
     """A running sum, whose terms are five axes, the last of which is 4."""
     return prepared(helper.make_node("CumSum", ["x", "axis"], ["y"]), [2, 3, 4, 4], axis=np.array(2))
@@ -644,7 +669,9 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
         answer(ragged(), "texture", but_for="texture-scalar-schedule")
 
 
-@pytest.mark.parametrize("make", REARRANGED.values(), ids=REARRANGED)
+@pytest.mark.parametrize(
+    "make", [*REARRANGED.values(), one_number, classes_of_five], ids=[*REARRANGED, "one number", "rows of five"]
+)
 def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
     for made, right in zip(answer(make(), "texture"), answer(make(), "cpu"), strict=True):
         np.testing.assert_allclose(made, right, rtol=0, atol=1e-5)

@@ -30,6 +30,7 @@ from harness.compile.compiler.tir import (
     mark_scheduled,
     new_block,
     parts_of,
+    statement_pass,
     unbound_blocks,
     walk,
     with_block,
@@ -37,6 +38,7 @@ from harness.compile.compiler.tir import (
 )
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
+from harness.compile.quirks.texels import spread_numbers
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
 """The pass that follows the schedules."""
@@ -218,6 +220,8 @@ def _has_vector_form(part: Any, lane: Any) -> bool:
     return bool(part.op.get_attr("TVectorizable")) or name in _OWN_RULE
 
 
+_COLLECT = before("TextureFlatten", "StoreWholeTexels", collect_lanes, make=function_pass)
+_SPREAD = before("VectorizeLoop", "SpreadNumbers", spread_numbers, make=statement_pass)
 QUIRKS = (
     Quirk(
         "fusion-repeats",
@@ -261,11 +265,12 @@ QUIRKS = (
     Quirk(
         "texture-scalar-call",
         "an operator without a vector form (`erf` of GELU, `rsqrt`) is stored lane by lane over the whole texel: wrong "
-        "results; a texel of numbers from elsewhere (a volume that is turned or repeated) does not compile",
+        "results; a texel of numbers from elsewhere (a volume that is turned or repeated), or of one number (`x - x`), "
+        "does not compile",
         upstream="src/tirx/op/op.cc: erf, rsqrt, log1p and more lack TVectorizable; vectorize_loop.cc then serialises "
         "the loop around the store",
-        workaround="the lanes are collected in private memory, and stored at once",
+        workaround="the lanes are collected in private memory, and stored at once; one number is repeated",
         paths=("texture",),
-        edits=Edits(tir=before("TextureFlatten", "StoreWholeTexels", collect_lanes, make=function_pass)),
+        edits=Edits(tir=lambda passes: _SPREAD(_COLLECT(passes))),
     ),
 )

@@ -277,7 +277,7 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
     for block, info in zip(blocks, infos, strict=True):
         if info.is_reduction():
             _bind(schedule, schedule.get_loops(block)[: info.dom_kind().count("S")])
-        elif reduces or info.is_data_pad(schedule):
+        else:
             schedule.compute_inline(block)
     if reduces:
         dlight.adreno.Fallback.schedule_default(schedule, last)

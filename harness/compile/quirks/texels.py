@@ -5,7 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from harness.compile.compiler.compat import dtype_of, kind_of, map_parts, relax, rewrite_main, tirx, tvm, type_of
+from harness.compile.compiler.compat import (
+    dtype_of,
+    kind_of,
+    map_parts,
+    operator_name,
+    relax,
+    rewrite_main,
+    tirx,
+    type_of,
+)
 from harness.compile.compiler.passes import before
 from harness.compile.compiler.tir import (
     is_block,
@@ -40,10 +49,33 @@ def type_stores(statement: Any) -> Any:
     The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
     leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
     """
-    store = tvm.ir.Op.get(_STORE)
-    if isinstance(statement, tirx.Evaluate) and getattr(statement.value, "op", None) == store:
-        return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *statement.value.args))
-    return map_children(statement, type_stores)
+    store = _stored(statement)
+    return map_children(statement, type_stores) if store is None else _store(*store.args)
+
+
+def spread_numbers(statement: Any) -> Any:
+    """Repeat a number that is the same in each lane of a texel, such as what TVM's passes leave of `x - x`."""
+    loop = map_children(statement, spread_numbers)
+    if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.VECTORIZED:
+        return loop
+
+    def spread(part: Any) -> Any:
+        store = _stored(part)
+        if store is None or any(map(loop.loop_var.same_as, parts_of(store.args[-1]))):
+            return map_children(part, spread)
+        return _store(*store.args[:-1], tirx.Broadcast(store.args[-1], int(loop.extent)))
+
+    return with_body(loop, spread(loop.body))
+
+
+def _stored(statement: Any) -> Any:
+    """Return the call that stores a texel; None for another statement."""
+    call = statement.value if isinstance(statement, tirx.Evaluate) else None
+    return call if operator_name(call) == _STORE else None
+
+
+def _store(*operands: Any) -> Any:
+    return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *operands))
 
 
 def choose_numbers(mod: Any) -> Any:

@@ -83,6 +83,21 @@ def test_networks_in_new_operator_sets_have_the_leeway_of_older_ones(operator: s
     assert measured["Round"].decided["float16"].max() == 1
 
 
+def test_a_new_network_whose_judge_takes_the_other_side_of_ties_has_the_leeway_of_its_older_form() -> None:
+    """ONNX's reference, which alone has SwiGLU, is at a tie with each number, and onnxruntime beside it with some."""
+    gate = helper.make_node("SwiGLU", ["x", "x"], ["y"])
+    alone = network([gate], {})
+    alone.opset_import[0].version = 28
+    ties = np.float32(1.5) - first_answer(judges_of(alone), {"x": MANY}).outputs[0]
+    gate.output[:] = ["n"]
+    nodes = [gate, helper.make_node("Add", ["n", "ties"], ["m"]), helper.make_node("Round", ["m"], ["y"])]
+    model = network(nodes, {"ties": ties})
+    model.opset_import[0].version = 28
+    (measured,) = measure_leeway(model, {"x": MANY}, first_answer(judges_of(model), {"x": MANY}).outputs)
+    assert (measured.decided["float32"] == 1).mean() > 0.9
+    assert measured.rounding["float32"] == 0
+
+
 def test_integers_that_are_rounded_are_numbers_although_another_output_says_where_something_is() -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"]),
