@@ -10,10 +10,11 @@ import reproducers
 
 from harness.base.case import Precision
 from harness.compile.compiler.releases import RELEASES, tvm_version
-from harness.compile.quirks import QUIRKS, Presence, quirks_of
+from harness.compile.quirks import QUIRKS, quirks_of
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revisions import revision
 from harness.tools.shared.toolchain import CommandLine
+from harness.tools.upstream.probe_answer import Presence
 from harness.tools.upstream.report import report_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]

@@ -30,7 +30,6 @@ from harness.base.plan import Job, Plan
 from harness.cli import app
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.artifacts.pool import Builder
-from harness.compile.quirks import Presence, ProbeAnswer
 from harness.measure.context import Run
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
@@ -39,6 +38,7 @@ from harness.tools.shared.finding import Condition, DoctorFinding
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.upstream.bisect.bisection import BisectionResult, SearchResult
 from harness.tools.upstream.bisect.judging import Inspection, Reason
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 from harness.tools.upstream.report import reported_quirks
 
 CASES = [

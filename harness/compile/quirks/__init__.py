@@ -25,9 +25,9 @@ from harness.compile.quirks import (
     schedules,
     texels,
 )
-from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks.base import Quirk
 
-__all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "policy_of", "quirks_for", "quirks_of", "require_known"]
+__all__ = ["QUIRKS", "Quirk", "policy_of", "quirks_for", "quirks_of", "require_known"]
 
 QUIRKS: tuple[Quirk, ...] = (
     *pipelines.QUIRKS,

@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from harness.base.case import Precision
 from harness.compile.compiler.releases import release
 from harness.compile.paths.base import NO_EDITS, Edits
-
-
-class Presence(str, Enum):
-    """What a probe found on the installed TVM."""
-
-    PRESENT = "present"
-    ABSENT = "absent"
-    CANNOT_TELL = "cannot tell"
-
-
-@dataclass(frozen=True)
-class ProbeAnswer:
-    """A probe's answer, with one line of what it saw."""
-
-    state: Presence
-    seen: str
-
-    @classmethod
-    def of(cls, present: bool, seen: str, otherwise: str = "") -> ProbeAnswer:
-        """Return the answer of a probe that can tell, with what it saw if the defect is there, and otherwise."""
-        return cls(Presence.PRESENT, seen) if present else cls(Presence.ABSENT, otherwise or seen)
 
 
 @dataclass(frozen=True)

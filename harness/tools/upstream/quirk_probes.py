@@ -23,7 +23,8 @@ from harness.base.suite import Limits
 from harness.compile.artifacts.artifact import Answers, Artifact
 from harness.compile.artifacts.pool import Builder, Watcher
 from harness.compile.compiler.releases import versions
-from harness.compile.quirks import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks import Quirk
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 from harness.tools.upstream.report import NO_REPORT, SCRIPT, answer_of, report_of
 
 LIMITS = Limits(build_s=120.0, build_memory_gb=8.0)

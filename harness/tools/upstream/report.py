@@ -26,8 +26,9 @@ from harness.base.tables import counted, markdown_table
 from harness.base.tool import tools
 from harness.compile.compiler.releases import RELEASES
 from harness.compile.quirks import QUIRKS
-from harness.compile.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.compile.quirks.base import Quirk
 from harness.tools.shared.markdown import unpadded_markdown
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 TIMEOUT_S = 120.0
 """A reproducer takes 3 to 10 s, most of it for importing TVM."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import Emit, Probe, network
 from harness.compile.compiler.compat import dtype_of, type_of
 from harness.compile.compiler.pass_runner import run_passes
@@ -16,8 +17,8 @@ from harness.compile.compiler.passes import passes_before
 from harness.compile.paths.base import ImageLimits, Workaround, edit_model, edit_relax
 from harness.compile.paths.clml import ClmlPath, relax_passes
 from harness.compile.paths.clml.offload import offload_of
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.compile.quirks.clml_edits import inner_outputs, offloaded_parts
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 _CREATE_CONVOLUTION = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
 _SWAPPED_WINDOW = "{in_dims.w, in_dims.h}"
@@ -85,7 +86,7 @@ def offers(
 
         counts = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
         others = f"offloaded: {', '.join(counts) or 'nothing'}"
-        return ProbeAnswer.of(counts[composite] > 0, f"{composite} is offloaded", others)
+        return presence(counts[composite] > 0, f"{composite} is offloaded", others)
 
     return probe
 
@@ -95,7 +96,7 @@ def imports_of_backend(*_applied: Workaround) -> ProbeAnswer:
     from tvm.relax.backend import adreno
 
     imported = "clml" in inspect.getsource(adreno)
-    return ProbeAnswer.of(
+    return presence(
         not imported, f"relax/backend/adreno/__init__.py {'mentions' if imported else 'does not mention'} clml"
     )
 
@@ -104,7 +105,7 @@ def unscaled_batch_norm(*applied: Workaround) -> ProbeAnswer:
     """Partition a batch norm without scaling, and look whether that is still all that says so."""
     mod = network(lambda emit, x: emit(batch_norm(emit, x, scale=False)))
     unused = "scale=False" in parts(mod, applied).script()
-    return ProbeAnswer.of(unused, f"offloaded with {'an unused gamma' if unused else 'a gamma of one'}")
+    return presence(unused, f"offloaded with {'an unused gamma' if unused else 'a gamma of one'}")
 
 
 def batch_norm_in_mixed_precision(*applied: Workaround) -> ProbeAnswer:
@@ -116,7 +117,7 @@ def batch_norm_in_mixed_precision(*applied: Workaround) -> ProbeAnswer:
     convert = [relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()]
     counts = count_composites(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
     is_cut = set(counts) != {"openclml.relu.bias.nn.conv2d"}
-    return ProbeAnswer.of(is_cut, f"one block becomes {', '.join(counts) or 'nothing'}")
+    return presence(is_cut, f"one block becomes {', '.join(counts) or 'nothing'}")
 
 
 def relu6(*applied: Workaround) -> ProbeAnswer:
@@ -124,7 +125,7 @@ def relu6(*applied: Workaround) -> ProbeAnswer:
     from tvm import relax
 
     counts = count_composites(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
-    return ProbeAnswer.of(not counts, f"of clip(x, 0, 6) are offloaded: {', '.join(counts) or 'nothing'}")
+    return presence(not counts, f"of clip(x, 0, 6) are offloaded: {', '.join(counts) or 'nothing'}")
 
 
 def transposed_conv_on_opencl(*applied: Workaround) -> ProbeAnswer:
@@ -135,7 +136,7 @@ def transposed_conv_on_opencl(*applied: Workaround) -> ProbeAnswer:
     mod = parts(network(lambda emit, x: emit(conv_transpose(x)), dtype="float64"), ())
     passes = edit_relax([relax.transform.LegalizeOps()], applied)
     left = "nn.conv2d_transpose(" in str(tvm.transform.Sequential(passes)(mod))
-    return ProbeAnswer.of(left, f"not legalised: {'relax.nn.conv2d_transpose' if left else 'nothing'}")
+    return presence(left, f"not legalised: {'relax.nn.conv2d_transpose' if left else 'nothing'}")
 
 
 def reused_output(*applied: Workaround) -> ProbeAnswer:
@@ -149,14 +150,14 @@ def reused_output(*applied: Workaround) -> ProbeAnswer:
 
     offloaded = offloaded_parts(parts(network(body), applied)).values()
     inner = [result for part in offloaded for result in inner_outputs(part)]
-    return ProbeAnswer.of(bool(inner), f"{len(inner)} results of a part are returned, and read in it before the end")
+    return presence(bool(inner), f"{len(inner)} results of a part are returned, and read in it before the end")
 
 
 def global_pool(*applied: Workaround) -> ProbeAnswer:
     """Partition the mean over 4 x 8, and look at the window in TVM's runtime."""
     source = _runtime_source()
     if source and _SWAPPED_WINDOW not in source:
-        return ProbeAnswer.of(False, f"TVM's runtime has no window {_SWAPPED_WINDOW} any more")
+        return presence(False, f"TVM's runtime has no window {_SWAPPED_WINDOW} any more")
     mean = offers(
         "openclml.nn.global_avg_pool2d", lambda op, _, x: op.mean(x, [2, 3], keepdims=True), shape=(1, 4, 4, 8)
     )
@@ -169,7 +170,7 @@ def tuning_cache_of_conv(*_applied: Workaround) -> ProbeAnswer:
     if not calls:
         return ProbeAnswer(Presence.CANNOT_TELL, "this TVM does not ship the source of its CLML runtime")
     passed = calls[0].rpartition(",")[2].strip()
-    return ProbeAnswer.of(passed == "nullptr", f"the tuning cache is given as {passed}")
+    return presence(passed == "nullptr", f"the tuning cache is given as {passed}")
 
 
 def name_of_runtime(*_applied: Workaround) -> ProbeAnswer:
@@ -177,7 +178,7 @@ def name_of_runtime(*_applied: Workaround) -> ProbeAnswer:
     from tvm.relax.backend.adreno import clml
 
     asked = "relax.op.is_openclml_runtime_enabled" in inspect.getsource(clml.is_clml_runtime_enabled)
-    return ProbeAnswer.of(asked, f"is_clml_runtime_enabled() answers {clml.is_clml_runtime_enabled()}")
+    return presence(asked, f"is_clml_runtime_enabled() answers {clml.is_clml_runtime_enabled()}")
 
 
 def _runtime_source() -> str:

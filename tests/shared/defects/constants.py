@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import Emit, Probe, network
 from harness.compile.paths.base import Workaround, edit_relax
-from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 
 def _roots_of_constants(*applied: Workaround) -> ProbeAnswer:
@@ -33,7 +34,7 @@ def _roots_of_constants(*applied: Workaround) -> ProbeAnswer:
     with tvm.transform.PassContext(instruments=[Count()]):
         tvm.transform.Sequential(passes)(network(body, (8,)))
     builds = sum(name.endswith("MakePackedAPI") for name in compiled)
-    return ProbeAnswer.of(builds > 2, f"{builds} functions are compiled for two square roots and a sum of constants")
+    return presence(builds > 2, f"{builds} functions are compiled for two square roots and a sum of constants")
 
 
 PROBES: dict[str, Probe] = {"constants-compiled": _roots_of_constants}

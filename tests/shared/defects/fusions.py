@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import (
     Emit,
     Probe,
@@ -19,8 +20,8 @@ from defects.sample import (
 from defects.texels import SERIAL_STORE
 from harness.compile.compiler.tir import unbound_blocks
 from harness.compile.paths.base import Workaround
-from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.texels import QUIRKS as TEXELS
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 _TYPED_STORES = next(quirk for quirk in TEXELS if quirk.id == "texture-store-broadcast")
 """Another defect, by which every store of a vector is serialised."""
@@ -39,7 +40,7 @@ def _left_without_threads(*applied: Workaround) -> ProbeAnswer:
         for name in unbound_blocks(function)
     ]
     defect = f"of a convolution with a bias and SiLU, no thread runs {', '.join(left)}"
-    return ProbeAnswer.of(bool(left), defect, "threads run all of a convolution with a bias and SiLU")
+    return presence(bool(left), defect, "threads run all of a convolution with a bias and SiLU")
 
 
 def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
@@ -47,9 +48,9 @@ def _one_lane_stored(*applied: Workaround) -> ProbeAnswer:
     try:
         serial = SERIAL_STORE.search(source(conv_and_erf(), (*applied, _TYPED_STORES)))
     except Exception as error:  # as where nothing else is fused with it
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
+        return presence(True, str(error).strip().splitlines()[-1])
     defect = "a loop over four lanes stores a whole texel of `erf` each time; the last lane wins"
-    return ProbeAnswer.of(bool(serial), defect, "each texel of `erf` is stored once")
+    return presence(bool(serial), defect, "each texel of `erf` is stored once")
 
 
 def _padding_repeated(*applied: Workaround) -> ProbeAnswer:
@@ -65,7 +66,7 @@ def _padding_repeated(*applied: Workaround) -> ProbeAnswer:
     lowered = lower(network(body), applied)
     count = sum(isinstance(function, tirx.PrimFunc) for function in lowered.functions.values())
     defect = f"one kernel computes a padding {2**_SUMS:,} times"
-    return ProbeAnswer.of(count == 1, defect, f"a padding and {_SUMS} sums are {count} kernels")
+    return presence(count == 1, defect, f"a padding and {_SUMS} sums are {count} kernels")
 
 
 PROBES: dict[str, Probe] = {

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from defects.misreadings import answer, roi_align
+from defects.presence import presence
 from defects.sample import (
     Emit,
     Probe,
@@ -20,7 +21,7 @@ from defects.sample import (
 from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 
 def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
@@ -29,7 +30,7 @@ def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
     parameters = [text.strip() for kernel in kernels(built) for text in kernel.parameters.split(",")]
     broken = next((text for text in parameters if "/" in text), None)
     right = f"a kernel's parameters are {', '.join(parameters)}"
-    return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
+    return presence(broken is not None, f"a kernel has the parameter `{broken}`", right)
 
 
 def _maximum_of_constants() -> Any:
@@ -50,8 +51,8 @@ def _function_in_half(*applied: Workaround) -> ProbeAnswer:
     try:
         relax.transform.ToMixedPrecision()(edit_model(clipped_conv(), applied))
     except RuntimeError as error:
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[-1])
-    return ProbeAnswer.of(False, "a function takes what a convolution computes in half precision")
+        return presence(True, str(error).strip().splitlines()[-1])
+    return presence(False, "a function takes what a convolution computes in half precision")
 
 
 PROBES: dict[str, Probe] = {

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from defects.presence import presence
 from defects.sample import Probe, many_in_a_row, network, source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.kernel_source import LONGEST_KERNEL
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 
 def _longest_name(*applied: Workaround) -> ProbeAnswer:
     """Build many element-wise operators in a row, and measure the name of their kernel."""
     longest = max(len(kernel.name) for kernel in kernels(source(many_in_a_row(), applied, OpenCLPath())))
-    return ProbeAnswer.of(longest > LONGEST_KERNEL, f"a kernel's name has {longest} characters")
+    return presence(longest > LONGEST_KERNEL, f"a kernel's name has {longest} characters")
 
 
 def _inverse_tangent(*applied: Workaround) -> ProbeAnswer:
@@ -22,7 +23,7 @@ def _inverse_tangent(*applied: Workaround) -> ProbeAnswer:
 
     atan = network(lambda emit, data: emit(relax.op.atan(data)))
     (kernel,) = kernels(source(atan, applied, OpenCLPath()))
-    return ProbeAnswer.of("atanf(" in kernel.body, "a kernel calls `atanf`", "a kernel calls `atan`")
+    return presence("atanf(" in kernel.body, "a kernel calls `atanf`", "a kernel calls `atan`")
 
 
 def _cast_sum(*applied: Workaround) -> ProbeAnswer:
@@ -32,7 +33,7 @@ def _cast_sum(*applied: Workaround) -> ProbeAnswer:
     doubled = network(lambda emit, data: relax.op.astype(emit(relax.op.add(data, data)), "float32"), dtype="uint8")
     (kernel,) = kernels(source(doubled, applied, OpenCLPath()))
     cut = "convert_uchar(" in kernel.body or "(uchar)" in kernel.body
-    return ProbeAnswer.of(not cut, "a cast reads a sum of bytes as int", "a sum of bytes is cut to a byte")
+    return presence(not cut, "a cast reads a sum of bytes as int", "a sum of bytes is cut to a byte")
 
 
 PROBES: dict[str, Probe] = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import (
     Probe,
     choice,
@@ -26,8 +27,8 @@ from defects.sample import (
 from harness.compile.compiler.compat import memory_scope, type_of
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.lowered_module import memory_scopes
-from harness.compile.quirks.base import ProbeAnswer
 from harness.compile.quirks.layouts import reorders
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 _COPY = "vm.builtin.to_device"
 
@@ -37,7 +38,7 @@ def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
     copies = list(_copies(lower(max_pool_into_smaller_image(), applied)))
     bad = next((" to ".join(scopes) for scopes in copies if reorders(*scopes)), "")
     none = f"{len(copies)} copies of a max pool's result, none from image to image"
-    return ProbeAnswer.of(bool(bad), f"the result of a max pool is copied from {bad}", none)
+    return presence(bool(bad), f"the result of a max pool is copied from {bad}", none)
 
 
 def _copies(mod: Any) -> Iterator[tuple[str, str]]:
@@ -79,7 +80,7 @@ def _given_other_memory(*applied: Workaround) -> ProbeAnswer:
         if argument in places
     ]
     bad = next((f"{name} takes {scope} and is given {place}" for name, place, scope in tensors if place != scope), "")
-    return ProbeAnswer.of(bool(bad), bad, f"{len(tensors)} tensors lie where their kernels look for them")
+    return presence(bool(bad), bad, f"{len(tensors)} tensors lie where their kernels look for them")
 
 
 def _input_as_image(*applied: Workaround) -> ProbeAnswer:
@@ -89,14 +90,14 @@ def _input_as_image(*applied: Workaround) -> ProbeAnswer:
     boxes = network(lambda emit, data: emit(relax.op.sigmoid(emit(relax.op.tanh(data)))), (1, 3, 2, 2, 4))
     (data,) = lower(boxes, applied)["main"].params
     scope = getattr(getattr(type_of(data), "vdevice", None), "memory_scope", "")
-    return ProbeAnswer.of("texture" in scope, "an input is taken for an image", "an input lies in a buffer")
+    return presence("texture" in scope, "an input is taken for an image", "an input lies in a buffer")
 
 
 def _image_of_bools(*applied: Workaround) -> ProbeAnswer:
     """Look in the lowered module for a tensor of bools in an image."""
     text = "".join(function.script() for function in lower(mask_and_its_opposite(), applied).functions.values())
     image = re.search(r'"bool", scope="global\.texture', text)
-    return ProbeAnswer.of(bool(image), "a comparison is put into an image of bools", "a comparison lies in a buffer")
+    return presence(bool(image), "a comparison is put into an image of bools", "a comparison lies in a buffer")
 
 
 PROBES: dict[str, Probe] = {

@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import Probe
 from harness.compile.paths.base import Workaround, edit_model
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.llm.config import LlmConfig, RopeScaling
 from harness.tools.llm.lowering import DEFAULT, MLC, build_executable, target_of
 from harness.tools.llm.network import build_module
 from harness.tools.llm.quirks import BARRIER, LET_QUIRK, MERGE
 from harness.tools.llm.weights import FORMATS
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 ODD_WIDTH = 1003
 """A vocabulary whose 32nd part is odd."""
@@ -33,7 +34,7 @@ def _merge(*applied: Workaround) -> ProbeAnswer:
     if not merges:
         return ProbeAnswer(Presence.CANNOT_TELL, "the cache has no merge of attention states")
     bare = any(BARRIER not in function.script() for function in merges)
-    return ProbeAnswer.of(bare, "all threads of a head read S[n, h], and one overwrites it, without a barrier")
+    return presence(bare, "all threads of a head read S[n, h], and one overwrites it, without a barrier")
 
 
 def _odd_width(*applied: Workaround) -> ProbeAnswer:
@@ -52,8 +53,8 @@ def _build(pipeline: str, applied: Sequence[Workaround], built: str, mod: Any, t
     try:
         build_executable(mod, target, pipeline, applied, lambda _: None)
     except Exception as error:  # TVM raises errors of every kind
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[0][:120])
-    return ProbeAnswer.of(False, built)
+        return presence(True, str(error).strip().splitlines()[0][:120])
+    return presence(False, built)
 
 
 def _default_rules(*_applied: Workaround) -> ProbeAnswer:
@@ -61,7 +62,7 @@ def _default_rules(*_applied: Workaround) -> ProbeAnswer:
     from tvm.relax.backend.adreno import pipeline
 
     missing = [rule for rule in ("Matmul", "GEMV") if f"gpu.{rule}" not in inspect.getsource(pipeline)]
-    return ProbeAnswer.of(bool(missing), f"the pipeline has no {' and no '.join(missing)}", "it has both rules")
+    return presence(bool(missing), f"the pipeline has no {' and no '.join(missing)}", "it has both rules")
 
 
 PROBES: dict[str, Probe] = {

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from defects.presence import presence
 from defects.sample import Probe
 from harness.base.failures import MisreadOperator
 from harness.compile.models.outline import static_shape
 from harness.compile.paths.base import Workaround, edit_model
 from harness.compile.paths.cpu import cpu_machine, run_on_cpu
-from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,20 +31,20 @@ def answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
         try:
             look(model)
         except MisreadOperator as refusal:
-            return ProbeAnswer.of(False, str(refusal))
+            return presence(False, str(refusal))
     shape = static_shape(model.graph.input[0].type.tensor_type) or ()
     x = np.random.default_rng(0).random(shape, np.float32)
     reference = ReferenceEvaluator(model).run(None, {"x": x})
     try:
         computed = _on_llvm(model, x, applied)
     except Exception as raised:  # a release that raises misreads nothing
-        return ProbeAnswer.of(False, f"TVM refuses the network: {type(raised).__name__}")
+        return presence(False, f"TVM refuses the network: {type(raised).__name__}")
     for index, (mine, right) in enumerate(zip(computed, reference, strict=True)):
         if mine.shape != right.shape:
-            return ProbeAnswer.of(True, f"output {index} has shape {mine.shape} instead of {right.shape}")
+            return presence(True, f"output {index} has shape {mine.shape} instead of {right.shape}")
         if (error := float(np.abs(mine - right).max())) > 1e-3 * float(np.abs(right).max()):
-            return ProbeAnswer.of(True, f"output {index} is off by {error:.3g}")
-    return ProbeAnswer.of(False, "LLVM and ONNX's reference agree")
+            return presence(True, f"output {index} is off by {error:.3g}")
+    return presence(False, "LLVM and ONNX's reference agree")
 
 
 def _on_llvm(model: Any, x: Array, applied: Sequence[Workaround]) -> list[Array]:

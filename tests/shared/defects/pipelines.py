@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from defects.presence import presence
 from defects.sample import Probe, conv, lower, texture_target
 from harness.base.failures import InvalidKernel
 from harness.compile.compiler.compat import opencl_source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import check_images
-from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 
 def _default_pipeline(*_applied: Workaround) -> ProbeAnswer:
@@ -16,8 +17,8 @@ def _default_pipeline(*_applied: Workaround) -> ProbeAnswer:
 
     pipeline = tirx.get_default_tir_pipeline(texture_target())
     if isinstance(pipeline, tuple):
-        return ProbeAnswer.of(False, f"the pipeline is a tuple of {len(pipeline)}")
-    return ProbeAnswer.of(True, f"the pipeline is one {type(pipeline).__name__}, the build unpacks three")
+        return presence(False, f"the pipeline is a tuple of {len(pipeline)}")
+    return presence(True, f"the pipeline is one {type(pipeline).__name__}, the build unpacks three")
 
 
 def _built_by_default(*applied: Workaround) -> ProbeAnswer:
@@ -32,8 +33,8 @@ def accesses_images(executable: object) -> ProbeAnswer:
     try:
         check_images(opencl_source(executable))
     except InvalidKernel as invalid:
-        return ProbeAnswer.of(True, invalid.message)
-    return ProbeAnswer.of(False, "the image kernels are accessed as they are declared")
+        return presence(True, invalid.message)
+    return presence(False, "the image kernels are accessed as they are declared")
 
 
 PROBES: dict[str, Probe] = {

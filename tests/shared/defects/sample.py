@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from defects.presence import presence
 from harness.compile.compiler.compat import opencl_source, tensor_type
 from harness.compile.paths.base import ImageLimits, Workaround, edit_model
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.paths.texture import TexturePath
-from harness.compile.quirks.base import ProbeAnswer
+from harness.tools.upstream.probe_answer import ProbeAnswer
 
 Probe = Callable[..., ProbeAnswer]
 """Takes the quirks whose workarounds are applied, none for TVM as it is."""
@@ -309,7 +310,7 @@ def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Probe:
         try:
             lower(make(), applied)
         except Exception as error:  # whatever TVM raises is the answer
-            return ProbeAnswer.of(True, str(error).strip().splitlines()[line])
-        return ProbeAnswer.of(False, what)
+            return presence(True, str(error).strip().splitlines()[line])
+        return presence(False, what)
 
     return probe

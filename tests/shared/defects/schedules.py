@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from defects.presence import presence
 from defects.sample import (
     Probe,
     average_pool,
@@ -27,7 +28,7 @@ from harness.compile.compiler.compat import writes_texture
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
-from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 _GROUP = 4
 """Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""
@@ -40,14 +41,14 @@ def _private_numbers(*applied: Workaround) -> ProbeAnswer:
     if not sizes:
         return ProbeAnswer(Presence.CANNOT_TELL, "a grouped convolution has no private array")
     defect = f"work-items with {_GROUP} results each keep {max(sizes)} to themselves"
-    return ProbeAnswer.of(max(sizes) > _GROUP, defect)
+    return presence(max(sizes) > _GROUP, defect)
 
 
 def _sum_of_one(*applied: Workaround) -> ProbeAnswer:
     """Build a sigmoid of sums over one product, and count how often the kernel computes it."""
     code = "".join(kernel.body for kernel in kernels(source(depthwise_conv_and_sigmoid(), applied, OpenCLPath())))
     times = code.count("exp(")
-    return ProbeAnswer.of(times > 1, f"a sigmoid behind sums of one product is computed {times} times for a number")
+    return presence(times > 1, f"a sigmoid behind sums of one product is computed {times} times for a number")
 
 
 def _unpadded_groups(*applied: Workaround) -> ProbeAnswer:
@@ -56,8 +57,8 @@ def _unpadded_groups(*applied: Workaround) -> ProbeAnswer:
         source(unpadded_grouped_conv(), applied, OpenCLPath())
     except Exception as error:  # whatever TVM raises is the answer
         check = next((line for line in str(error).splitlines() if "Check failed" in line), str(error).strip())
-        return ProbeAnswer.of(True, check)
-    return ProbeAnswer.of(False, "a grouped convolution without padding is built")
+        return presence(True, check)
+    return presence(False, "a grouped convolution without padding is built")
 
 
 def _sum_of_distances(*applied: Workaround) -> ProbeAnswer:
@@ -65,8 +66,8 @@ def _sum_of_distances(*applied: Workaround) -> ProbeAnswer:
     try:
         source(sum_of_distances(), applied, OpenCLPath())
     except Exception:  # whatever TVM raises is the answer, and what it says is nothing
-        return ProbeAnswer.of(True, "a sum of distances ends the build with an assertion")
-    return ProbeAnswer.of(False, "a sum of distances is scheduled")
+        return presence(True, "a sum of distances ends the build with an assertion")
+    return presence(False, "a sum of distances is scheduled")
 
 
 def _padded_mean(*applied: Workaround) -> ProbeAnswer:
@@ -77,14 +78,14 @@ def _padded_mean(*applied: Workaround) -> ProbeAnswer:
     schedule = s_tir.Schedule(next(function for name, function in functions if "pad" in name.name_hint))
     last = schedule.get_child_blocks(s_tir.dlight.analysis.get_root_block(schedule))[-1]
     runs = math.prod(int(schedule.get(loop).extent) for loop in schedule.get_loops(last))
-    return ProbeAnswer.of(runs < 1000, f"a padded mean writes {runs} of 1000 numbers")
+    return presence(runs < 1000, f"a padded mean writes {runs} of 1000 numbers")
 
 
 def _local_memory(*applied: Workaround) -> ProbeAnswer:
     """Build a convolution and a padding, and count its local memory."""
     most = max(kernel.local_bytes for kernel in kernels(source(conv_and_padding(), applied, OpenCLPath())))
     defect = f"a convolution with a padding behind it takes {most} bytes of local memory"
-    return ProbeAnswer.of(most > ADRENO_LOCAL_BYTES, defect)
+    return presence(most > ADRENO_LOCAL_BYTES, defect)
 
 
 def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
@@ -92,7 +93,7 @@ def _average_pool_into_image(*applied: Workaround) -> ProbeAnswer:
     try:
         module = lower(average_pool_into_image(), applied)
     except Exception as error:  # as 0.25 and 0.26 do
-        return ProbeAnswer.of(True, str(error).strip().splitlines()[0])
+        return presence(True, str(error).strip().splitlines()[0])
     return _stores_single_numbers(module, "avg_pool2d", "average pool")
 
 
@@ -108,7 +109,7 @@ def _stores_single_numbers(module: Any, name: str, what: str) -> ProbeAnswer:
         return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
     subject = f"{'an' if what.startswith('a') else 'a'} {what}"
     defect = f"{subject} into an image has no loop over its four lanes"
-    return ProbeAnswer.of("T.vectorized" not in func.script(), defect, f"{subject} stores four lanes at a time")
+    return presence("T.vectorized" not in func.script(), defect, f"{subject} stores four lanes at a time")
 
 
 PROBES: dict[str, Probe] = {

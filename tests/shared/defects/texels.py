@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from defects.presence import presence
 from defects.sample import Probe, conv, mask, max_pool, source
 from harness.base.case import Precision
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.quirks import quirks_for
-from harness.compile.quirks.base import Presence, ProbeAnswer
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 _BOOL_CAST = "vector-bool-cast"
 SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
@@ -22,16 +23,16 @@ def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:
     if not buffer:
         return ProbeAnswer(Presence.CANNOT_TELL, "the max pool has no local buffer")
     lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
-    return ProbeAnswer.of(lanes < 4, f"four lanes of a max pool accumulate in `{buffer.group()}`")
+    return presence(lanes < 4, f"four lanes of a max pool accumulate in `{buffer.group()}`")
 
 
 def _serial_stores(*applied: Workaround) -> ProbeAnswer:
     """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
     text = source(conv(), applied)
     if SERIAL_STORE.search(text):
-        return ProbeAnswer.of(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
+        return presence(True, "a loop over four lanes stores a whole texel each time; the last lane wins")
     if "write_image" in text:
-        return ProbeAnswer.of(False, "each texel is stored once")
+        return presence(False, "each texel is stored once")
     return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
 
 
@@ -43,7 +44,7 @@ def _minus_ones(*applied: Workaround) -> ProbeAnswer:
     others = quirks_for("texture", Precision.FLOAT32, as_shipped=False)
     text = source(mask(), (*(quirk for quirk in others if quirk.id != _BOOL_CAST), *applied))
     converted, chosen = re.search(r"convert_float4\([^;]*[<>]", text), "where" in text
-    return ProbeAnswer.of(
+    return presence(
         bool(converted) and not chosen, "a comparison of vectors is converted as it is", "a number is chosen by it"
     )
 

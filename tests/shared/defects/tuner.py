@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from defects.pipelines import accesses_images
+from defects.presence import presence
 from defects.sample import Probe, conv, texture_target
 from harness.compile.compiler.compat import INTRINSICS, tir_function, without_intrinsics
 from harness.compile.paths.base import Workaround
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.tools.tune.candidate import virtual_device
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 _COPY = """
 @T.prim_func(private=True, s_tir=True)
@@ -47,7 +48,7 @@ def _stores(*_applied: Workaround) -> ProbeAnswer:
     designs = _designs(_into_image(), texture_target())
     vector = any("T.vectorized" in design.mod.script() for design in designs)
     defect = f"none of {len(designs)} designs stores a vector into the image"
-    return ProbeAnswer.of(not vector, defect, "the lanes of a texel are stored as one vector")
+    return presence(not vector, defect, "the lanes of a texel are stored as one vector")
 
 
 def _default_build(*_applied: Workaround) -> ProbeAnswer:
@@ -70,7 +71,7 @@ def _global_infos(*_applied: Workaround) -> ProbeAnswer:
     with target, meta_schedule.database.MemoryDatabase():
         result = relax.transform.MetaScheduleApplyDatabase()(mod)
     gone = "the module had one virtual device before, and has no global infos after"
-    return ProbeAnswer.of("vdevice" not in dict(result.global_infos), gone, "the module keeps its virtual devices")
+    return presence("vdevice" not in dict(result.global_infos), gone, "the module keeps its virtual devices")
 
 
 def _imports(*_applied: Workaround) -> ProbeAnswer:
@@ -87,7 +88,7 @@ def _imports(*_applied: Workaround) -> ProbeAnswer:
         sys.modules.pop(INTRINSICS)
         sys.modules.update({INTRINSICS: loaded} if loaded else {})
     defect = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
-    return ProbeAnswer.of(asked, defect, f"TuneContext does not import {INTRINSICS}")
+    return presence(asked, defect, f"TuneContext does not import {INTRINSICS}")
 
 
 def _records_of_another_target(*_applied: Workaround) -> ProbeAnswer:
@@ -106,8 +107,8 @@ def _records_of_another_target(*_applied: Workaround) -> ProbeAnswer:
     if database.query_tuning_record(mod, target(256), "main") is None:
         return ProbeAnswer(Presence.CANNOT_TELL, "the record is not found under its own target either")
     if database.query_tuning_record(mod, target(16), "main") is None:
-        return ProbeAnswer.of(False, "a target of 16 work-items is not given the record of one of 256")
-    return ProbeAnswer.of(True, "a target of 16 work-items was given the record of one of 256")
+        return presence(False, "a target of 16 work-items is not given the record of one of 256")
+    return presence(True, "a target of 16 work-items was given the record of one of 256")
 
 
 PROBES: dict[str, Probe] = {

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from device_runner.files import scratch_folder
 from harness.base.failures import UsageError
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.judge.revisions.git import call, git
 from harness.tools.shared.environment import InstallFailure, environment
 from harness.tools.shared.revision_search import RevisionSearch, RevisionState
 from harness.tools.shared.revisions import Revision
 from harness.tools.upstream.bisect.line import advice_before
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 from harness.tools.upstream.report import reproduce
 
 PACKAGE = "python/"

@@ -7,7 +7,8 @@ from defects import PROBES
 
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS
-from harness.compile.quirks import Presence, Quirk
+from harness.compile.quirks import Quirk
+from harness.tools.upstream.probe_answer import Presence
 from harness.tools.upstream.report import reported_quirks
 
 pytestmark = pytest.mark.rest

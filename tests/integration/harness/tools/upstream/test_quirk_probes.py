@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.compile.quirks import QUIRKS, Presence, ProbeAnswer, Quirk
+from harness.compile.quirks import QUIRKS, Quirk
 from harness.tools.upstream import quirk_probes
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 from harness.tools.upstream.quirk_probes import LIMITS, probe_answers
 from harness.tools.upstream.report import report_of, reproduce
 

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.compile.compiler.releases import tvm_version
-from harness.compile.quirks import Presence, Quirk
+from harness.compile.quirks import Quirk
+from harness.tools.upstream.probe_answer import Presence
 from harness.tools.upstream.report import (
     SCRIPT,
     TABLE,

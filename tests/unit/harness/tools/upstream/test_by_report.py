@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from defects.presence import presence
 
 from harness.base.failures import UsageError
-from harness.compile.quirks.base import Presence, ProbeAnswer
 from harness.judge.revisions.git import git
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revisions import Revision, Source
 from harness.tools.upstream.bisect.by_report import Ask, find_turn, grafted_commits
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 SCRIPT = """
 import sys
@@ -103,7 +104,7 @@ def test_a_commit_that_does_not_build_is_skipped(line: list[Revision]) -> None:
     def ask(revision: Revision) -> ProbeAnswer:
         if revision.name == "c3":
             raise InstallFailure("no compiler")
-        return ProbeAnswer.of(revision.name > "c4", "seen")
+        return presence(revision.name > "c4", "seen")
 
     found = find_turn(line[1:], ask, print)
     assert found.search.candidates == ["c5"]
@@ -147,7 +148,7 @@ def _told(states: list[Presence], first: int = 1) -> Ask:
 
 def test_below_the_oldest_release_a_clone_of_tvm_is_the_way_on(line: list[Revision]) -> None:
     ends = [dataclasses.replace(line[0], name="0.25.0.post1"), line[1]]
-    answer = ProbeAnswer.of(True, "seen")
+    answer = presence(True, "seen")
     with pytest.raises(UsageError, match="both ends have the same answer: present") as refused:
         find_turn(ends, lambda _: answer, print)
     assert "clone TVM, and pass --repo FOLDER" in refused.value.hint

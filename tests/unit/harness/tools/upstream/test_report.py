@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from waiting import FENCE_S
 
 from harness.cli import app
-from harness.compile.quirks import Presence, ProbeAnswer
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 from harness.tools.upstream.report import (
     SCRIPT,
     QuirkReport,
