@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from harness.compile.compiler.compat import (
@@ -15,27 +13,11 @@ from harness.compile.compiler.compat import (
     tvm,
     without_attributes,
 )
-from harness.compile.compiler.passes import before_first
-from harness.compile.compiler.tir import SCHEDULE, SCHEDULED_MARKS, mark_scheduled
-from harness.compile.paths.base import Edits
+from harness.compile.compiler.tir import SCHEDULED_MARKS, mark_scheduled
 
 _IRRELEVANT = ("global_symbol", "target")
 """Attributes that say where a function stands and for whom. The whole target is in the second, host and all, and would
 make the same pool another task on each machine."""
-
-
-@dataclass(frozen=True)
-class BeforeSchedules:
-    """Something done to a module just before the first schedule, as a path takes it."""
-
-    id: str
-    act: Callable[[Any], Any]
-    """Transform a module."""
-
-    @property
-    def edits(self) -> Edits:
-        """As a workaround has them."""
-        return Edits(relax=before_first(SCHEDULE, self.id, self.act))
 
 
 def task_of(function: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from harness.compile.compiler.compat import (
     without_attributes,
 )
 from harness.compile.compiler.pass_runner import StepFailed
-from harness.compile.compiler.passes import names_of
+from harness.compile.compiler.passes import before_first, names_of
 from harness.compile.compiler.tir import SCHEDULE
 from harness.compile.models.spec import InputSpec
 from harness.compile.oracle.leeway import SINGLE, Measured, save_leeway
@@ -45,13 +45,7 @@ from harness.compile.paths.lowered_module import calls_in, vdevices
 from harness.compile.quirks import quirks_of
 from harness.compile.schedules.database import ThreadLimits
 from harness.compile.schedules.spaces import space_of
-from harness.compile.schedules.tasks import (
-    BeforeSchedules,
-    put_back,
-    shapes_of,
-    task_of,
-    unscheduled_functions,
-)
+from harness.compile.schedules.tasks import put_back, shapes_of, task_of, unscheduled_functions
 from harness.compile.schedules.trace import check, plain
 from harness.tools.tune.drawing import schedule_of
 
@@ -82,7 +76,8 @@ def find_tasks(job: Mapping[str, Any], out: Path) -> None:
 
     with stepping("lower"):
         try:
-            path.lower(mod, target_of(request), [*quirks, BeforeSchedules("SeeTasks", look)])
+            see = PassEdits("SeeTasks", Edits(relax=before_first(SCHEDULE, "SeeTasks", look)))
+            path.lower(mod, target_of(request), [*quirks, see])
         except StepFailed:
             if not modules:
                 raise
@@ -103,11 +98,16 @@ def find_tasks(job: Mapping[str, Any], out: Path) -> None:
     (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(tasks)), encoding="utf-8")
 
 
-class FromSchedules:
-    """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
+@dataclass(frozen=True)
+class PassEdits:
+    """A change of the passes of a path, which takes it as it takes a workaround."""
 
-    id = "from-schedules"
-    edits = Edits(relax=lambda passes: passes[names_of(passes).index(SCHEDULE) :])
+    id: str
+    edits: Edits
+
+
+FROM_SCHEDULES = PassEdits("from-schedules", Edits(relax=lambda passes: passes[names_of(passes).index(SCHEDULE) :]))
+"""Leaves out all Relax passes before the first schedule: for a module that went through them already."""
 
 
 class _Seen(Exception):
@@ -168,7 +168,7 @@ def build_candidate(job: Mapping[str, Any], out: Path) -> CompileResult:
         mod = _network(scheduled, scopes)
         if any(scope != "global" for scope in scopes):
             mod = tvm.relax.transform.SpecializePrimFuncBasedOnCallSite()(mod)
-        network = path.lower(mod, target, [*quirks, FromSchedules()])
+        network = path.lower(mod, target, [*quirks, FROM_SCHEDULES])
     built = build_module(path, network, target, quirks)
     path.check(built)
     if len(built.source) > LONGEST_SOURCE_BYTES and trace is not None:
