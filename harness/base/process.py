@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 END_TIMEOUT_S = 10.0
@@ -24,6 +25,25 @@ def bound(code: str) -> tuple[str, str]:
     """Return arguments that make Python run `code` in a process that ends as soon as we are gone, even killed."""
     first = "import signal; from device_runner.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
     return "-c", f"{first}; {code}"
+
+
+def run_to_end(command: Sequence[str], deadline_s: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program that reads nothing, and return what it printed, however it ended. Raises TimeoutExpired."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=deadline_s,
+        check=False,
+        **options,
+    )
+
+
+def complaint_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of a program's error stream; its exit code if it says nothing."""
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
 class Listener:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure, SetupMissing
+from harness.base.process import complaint_of, run_to_end
 
 TIMEOUT_S = 60.0
 _IDENT = {"NAME": "adreno-bench", "EMAIL": "adreno-bench@localhost"}
@@ -28,8 +29,7 @@ def git(repo: Path, *arguments: str, date: str = "") -> str:
     plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     done = call(["git", "-C", str(repo), *arguments], repo, TIMEOUT_S, {**who, **when, **plain})
     if done.returncode:
-        message = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
-        raise GitFailure(f"`git {arguments[0]}` failed in {repo}: {message}", evidence=done.stderr)
+        raise GitFailure(f"`git {arguments[0]}` failed in {repo}: {complaint_of(done)}", evidence=done.stderr)
     return done.stdout
 
 
@@ -39,9 +39,7 @@ def call(
     """Run a program to its end. Raises RigFailure at the deadline, SetupMissing if there is no such program."""
     environment = {**os.environ, **(variables or {})}
     try:
-        return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
+        return run_to_end(command, timeout_s, cwd=folder, env=environment)
     except subprocess.TimeoutExpired:
         raise RigFailure(f"`{shlex.join(command[:4])}` did not end within {timeout_s:g} s") from None
     except FileNotFoundError:

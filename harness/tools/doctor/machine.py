@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.names import load
 from device_runner.registry import WHY_NO_SANDBOX, WHY_NO_USERLAND
+from harness.base.process import complaint_of, run_to_end
 from harness.base.tool import places
 from harness.tools.shared.finding import Check, Condition, DoctorFinding, guarded
 
@@ -47,17 +47,10 @@ def _tvm(_: Path) -> Iterator[DoctorFinding]:
     installed = versions()
     text = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"
     require_working_pair(installed)
-    done = subprocess.run(
-        [sys.executable, "-c", "import tvm, tvm.relax"],
-        capture_output=True,
-        text=True,
-        timeout=IMPORT_DEADLINE_S,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", "import tvm, tvm.relax"], IMPORT_DEADLINE_S)
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         fix = "install the pair of requirements.lock"
-        yield DoctorFinding("tvm", Condition.MISSING, f"{text} cannot be imported: {last}", fix)
+        yield DoctorFinding("tvm", Condition.MISSING, f"{text} cannot be imported: {complaint_of(done)}", fix)
     elif installed["tvm"] not in RELEASES:
         fix = f"nothing, if you built it: what it lacks is named when it is met; tried were {', '.join(RELEASES)}"
         yield DoctorFinding("tvm", Condition.NOTE, f"{text}; not a release that was tried", fix)

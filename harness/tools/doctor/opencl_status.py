@@ -14,6 +14,7 @@ from device_runner import installed_tvm
 from device_runner.runtimes.opencl import chosen
 from device_runner.runtimes.probe.answers import OpenCLDevice, answer_of, plain
 from device_runner.runtimes.recipe import APT_HINT, open_library
+from harness.base.process import complaint_of, run_to_end
 
 STATUS_DEADLINE_S = 60
 DEVICE_KIND = 4
@@ -42,19 +43,12 @@ def opencl_status(library: Path, prober: Path) -> OpenCLStatus:
     """
     script = "import sys; from harness.tools.doctor.opencl_status import tell_status; tell_status(*sys.argv[1:])"
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(library), str(prober)],
-            env={**os.environ, **chosen()},
-            capture_output=True,
-            text=True,
-            timeout=STATUS_DEADLINE_S,
-            check=False,
-        )
+        command = [sys.executable, "-c", script, str(library), str(prober)]
+        done = run_to_end(command, STATUS_DEADLINE_S, env={**os.environ, **chosen()})
     except subprocess.TimeoutExpired:
         return OpenCLStatus((), None, f"an OpenCL driver did not answer within {STATUS_DEADLINE_S} s")
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return OpenCLStatus((), None, f"an OpenCL driver broke the process that asked it: {last}")
+        return OpenCLStatus((), None, f"an OpenCL driver broke the process that asked it: {complaint_of(done)}")
     report = json.loads(done.stdout.splitlines()[-1])
     if report["problem"]:
         return OpenCLStatus((), None, report["problem"])

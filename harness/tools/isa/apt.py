@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.disk import disk_full
+from harness.base.process import run_to_end
 from harness.tools.isa.failures import NoToolchain
 
 DEADLINE_S = 600.0
@@ -119,16 +120,7 @@ def _apt(command: Sequence[str], environment: Mapping[str, str]) -> None:
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     """Return what a program prints. Raises NoToolchain with its last complaints, DiskFull."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=DEADLINE_S,
-            check=False,
-            env=environment,
-        )
+        done = run_to_end(command, DEADLINE_S, env=environment)
     except subprocess.TimeoutExpired:
         raise NoToolchain(f"{command[0]} did not end within {DEADLINE_S:.0f} s", hint="try again") from None
     if done.returncode == 0:

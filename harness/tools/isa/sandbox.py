@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from device_runner.runtimes.c_code import CCode
+from harness.base.process import run_to_end
 from harness.tools.isa.failures import NoToolchain
 
 NAME = "compile_kernels"
@@ -76,13 +77,13 @@ def kind(root: Path, program: Path) -> str:
             continue
         argv = command(root, program, program, {}, program_line())
         try:
-            tried = subprocess.run(argv, capture_output=True, timeout=PROBE_DEADLINE_S, check=False)
+            tried = run_to_end(argv, PROBE_DEADLINE_S)
         except subprocess.TimeoutExpired:
             reasons.append(f"{name} did not answer in {PROBE_DEADLINE_S:.0f} s")
             continue
         if tried.returncode == 0:
             return name
-        reasons.append(f"{name}: {tried.stderr.decode(errors='replace').strip() or f'exit {tried.returncode}'}")
+        reasons.append(f"{name}: {tried.stderr.strip() or f'exit {tried.returncode}'}")
     hint = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
     raise NoToolchain(f"the compiler cannot be put into a sandbox here: {'; '.join(reasons)}", hint=hint)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.store import Store, key_of
+from harness.base.process import run_to_end
 from harness.tools.isa import apt, pinned, sandbox
 from harness.tools.isa.failures import NoToolchain
 from harness.tools.isa.sandbox import program
@@ -112,7 +113,7 @@ def _system_has_it() -> bool:
         return False
     asked = ["dpkg-query", "--show", "--showformat", "${Package}\t${Version}\t${db:Status-Abbrev}\n", *pinned.PACKAGES]
     try:
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=QUERY_DEADLINE_S, check=False).stdout
+        answer = run_to_end(asked, QUERY_DEADLINE_S).stdout
     except subprocess.TimeoutExpired:
         return False
     installed = {tuple(line.split("\t")[:2]) for line in answer.splitlines() if line.split("\t")[-1].startswith("ii")}

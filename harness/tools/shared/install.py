@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from device_runner.files import write_whole
+from harness.base.process import run_to_end
 from harness.base.terminal import tell
 from harness.compile.compiler.releases import REVISION_MARK
 from harness.judge.revisions.repository import build_variables
@@ -71,14 +72,8 @@ def require_import(python: Path) -> None:
     if subprocess.run([python, "-c", has_tvm], cwd="/", check=False).returncode:
         return  # a configuration of something else
     try:
-        done = subprocess.run(
-            [python, "-X", "faulthandler", "-c", f"{_IMPORT}; print('{_IMPORTED}', flush=True)"],
-            cwd="/",
-            capture_output=True,
-            text=True,
-            timeout=IMPORT_TIMEOUT_S,
-            check=False,
-        )
+        code = f"{_IMPORT}; print('{_IMPORTED}', flush=True)"
+        done = run_to_end([str(python), "-X", "faulthandler", "-c", code], IMPORT_TIMEOUT_S, cwd="/")
     except subprocess.TimeoutExpired:
         _give_up(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
     if done.returncode:

@@ -25,7 +25,7 @@ from device_runner.files import scratch_folder, what_else
 from device_runner.foreign_json import read_json
 from device_runner.store import sha256_of
 from harness.base.failures import ModelError
-from harness.base.process import bound
+from harness.base.process import bound, complaint_of, run_to_end
 from harness.compile.models.onnx_read import LARGEST_MODEL_BYTES
 from harness.tools.shared.kept_file import keep_file
 
@@ -196,12 +196,12 @@ def _converted(file: Path, plain: bytes | None) -> bytes:
 def _convert_in_a_process(file: Path, source: Path, target: Path) -> None:
     command = [sys.executable, *bound(_CODE), str(source), str(target)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        done = run_to_end(command, DEADLINE_S)
     except subprocess.TimeoutExpired:
         raise ModelError(f"torch did not convert {file} within {DEADLINE_S:.0f} s", hint="export it as ONNX") from None
     if done.returncode or not target.exists():
-        reason = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        raise ModelError(f"torch cannot convert {file} to ONNX: {reason:.300}", hint="export it as ONNX yourself")
+        reason = f"{complaint_of(done):.300}"
+        raise ModelError(f"torch cannot convert {file} to ONNX: {reason}", hint="export it as ONNX yourself")
 
 
 def convert(source: str, target: str) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from device_runner.files import scratch_folder, write_whole
 from device_runner.names import load, suggestion
 from harness.base.failures import UsageError
+from harness.base.process import run_to_end
 from harness.base.tables import counted, markdown_table
 from harness.base.tool import tools
 from harness.compile.compiler.releases import RELEASES
@@ -169,16 +170,8 @@ def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, packag
         file = folder / SCRIPT
         file.write_text(script, encoding="utf-8")
         try:
-            done = subprocess.run(
-                [str(python), "-I", *(["-c", _WITH_PACKAGE, str(package)] if package else []), str(file)],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
-            )
+            run = [str(python), "-I", *(["-c", _WITH_PACKAGE, str(package)] if package else []), str(file)]
+            done = run_to_end(run, timeout_s, cwd=folder)
         except subprocess.TimeoutExpired:
             return ProbeAnswer(Presence.CANNOT_TELL, f"it did not end within {timeout_s:.0f} s")
     answer = answer_of(done.returncode, done.stdout, done.stderr)
