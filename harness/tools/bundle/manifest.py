@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import msgspec
+
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
 from device_runner.files import require_name
@@ -129,44 +131,32 @@ def manifest_of(text: bytes) -> Manifest:
                 f"the bundle is of version {fields['schema']}, and this adreno-bench reads version {SCHEMA}",
                 hint="use the release of adreno-bench that packed it, or pack it again",
             )
-        builds = {require_name(name): _build(build) for name, build in fields["builds"].items()}
-        turns = tuple(BundleTurn(str(build), str(case)) for build, case in fields["turns"])
-        files = {_inside(path): str(digest) for path, digest in fields["files"].items()}
-        manifest = Manifest(str(fields["kind"]), builds, turns, files)
-        for turn in manifest.turns:
-            manifest.packed(turn)
-    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        manifest = msgspec.convert(fields, Manifest)
+        _check(manifest)
+    except (ValueError, LookupError, TypeError, StopIteration) as error:
         raise UsageError(
             f"{MANIFEST} was not written by adreno-bench ({type(error).__name__}: {error})", hint="is it a bundle?"
         ) from None
     return manifest
 
 
-def _build(fields: Mapping[str, Any]) -> BundleBuild:
-    cases = tuple(_case(case) for case in fields["cases"])
-    libraries = [_inside(path) for path in fields["libraries"]]
-    inside = {name: _inside(fields[name]) for name in ("loader", "probe", "peaks") if fields.get(name)}
-    return BundleBuild(**{**fields, **inside, "libraries": libraries, "cases": cases})
-
-
-def _case(fields: Mapping[str, Any]) -> PackedCase:
-    reference = fields["reference"] and _library(fields["reference"])
-    Case.parse(fields["case"])
-    for name in (fields["answers"], fields["range"] or fields["answers"]):
+def _check(manifest: Manifest) -> None:
+    """Raise ValueError or StopIteration for names that are none, and for paths that leave the bundle's folder."""
+    paths = [*manifest.files]
+    for name, build in manifest.builds.items():
         require_name(name)
-    return PackedCase(**{**fields, "artifact": _library(fields["artifact"]), "reference": reference})
-
-
-def _library(fields: Mapping[str, Any]) -> PackedLibrary:
-    return PackedLibrary(**{**fields, "library": fields["library"] and _inside(fields["library"])})
-
-
-def _inside(path: str) -> str:
-    """Return a path that stays below the bundle's folder. Raises ValueError for one that does not."""
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
-        raise ValueError(f"the path {path!r} leaves the bundle")
-    return path
+        paths += [*build.libraries, build.loader, build.probe, build.peaks]
+        for case in build.cases:
+            Case.parse(case.case)
+            for key in (case.answers, case.witness or case.answers, case.range or case.answers):
+                require_name(key)
+            paths += [library.library for library in (case.artifact, case.reference) if library]
+    for path in filter(None, paths):
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
+            raise ValueError(f"the path {path!r} leaves the bundle")
+    for turn in manifest.turns:
+        manifest.packed(turn)
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:

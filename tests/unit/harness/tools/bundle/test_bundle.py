@@ -211,6 +211,15 @@ def test_a_manifest_that_leads_out_of_the_bundle_is_refused(rig: Rig, path: str)
         rig.pack("both", against=packed.file)
 
 
+@pytest.mark.parametrize("field", ["answers", "witness", "range"])
+def test_a_manifest_whose_answers_are_elsewhere_is_refused(rig: Rig, field: str) -> None:
+    manifest = json.loads((rig.pack("folder").file / MANIFEST).read_text())
+    manifest["builds"]["head"]["cases"][0][field] = "../../answers"
+    (rig.root / "folder" / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match="cannot be part of a file name"):
+        rig.pack("both", against=rig.root / "folder")
+
+
 def test_a_bundle_of_another_version_is_no_base(rig: Rig) -> None:
     packed = rig.pack("folder")
     manifest = packed.file / MANIFEST
