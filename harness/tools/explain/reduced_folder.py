@@ -24,93 +24,9 @@ from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.reduction import Reduction
 from harness.tools.explain.trial import npz
 
-_BUILD = '''\
-"""{title}. Needs apache-tvm {tvm}, apache-tvm-ffi {ffi}, onnx."""
-
-import os
-
-import onnx
-import tvm
-from tvm import relax
-from tvm.relax.backend import adreno
-from tvm.relax.frontend.onnx import from_onnx
-from tvm.s_tir import pipeline
-from tvm.s_tir.backend.adreno.pipeline import default_tir_pipeline
-from tvm.tirx import compilation_pipeline
-{stand_in}
-os.chdir(os.path.dirname(os.path.abspath(__file__)))
-target = tvm.target.Target({target}, host="llvm")
-with target:
-    passes = [{dispatch}*adreno.legalize_passes(target), *adreno.dataflow_lower_passes(target), \
-*adreno.finalize_passes(target)]
-    mod = tvm.ir.transform.Sequential(passes)(from_onnx(onnx.load("model.onnx")))
-# TVM's build unpacks three parts where the Adreno pipeline is one; without these lines no build for it ends well.
-triple = (default_tir_pipeline(), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
-compilation_pipeline.PIPELINE_MAP["adreno-triple"] = lambda: triple
-built = relax.build(mod, target, relax_pipeline=None, tir_pipeline="adreno-triple")
-'''
-
+PARTS = Path(__file__).with_name("reproduce")
+"""Folder with the parts of the script."""
 _DISPATCH = "*adreno.library_dispatch_passes(target), "
-
-_CLML_STAND_IN = """\
-import tvm.relax.backend.adreno.clml  # TVM's own package forgets to
-
-if tvm.get_global_func("relax.ext.openclml", allow_missing=True) is None:  # a TVM without CLML: adreno-bench has one
-    try:
-        from harness.compile.paths.clml import register
-    except ModuleNotFoundError:
-        raise SystemExit("this needs a TVM built with USE_CLML=ON and USE_OPENCL=ON, or adreno-bench") from None
-    register()
-"""
-
-_OPENCL_STAND_IN = """
-if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:  # likewise
-    from device_runner.runtimes import opencl
-    from device_runner.store import cache_root
-
-    opencl.load(opencl.sidecar(cache_root()))
-"""
-
-_WITHOUT_DEVICE = """
-from pathlib import Path
-
-import numpy as np
-
-arrays = [tvm.runtime.tensor(array) for array in np.load("inputs.npz").values()]
-expected = list(np.load("expected.npz").values()) if Path("expected.npz").exists() else []
-
-
-def errors(answer):
-    tensors = [answer] if hasattr(answer, "numpy") else answer
-    return [f"{np.abs(t.numpy() - want).max()} of {np.abs(want).max()}" for t, want in zip(tensors, expected)]
-
-
-def sources(module):
-    yield from [module.inspect_source()] if module.kind == "opencl" else []
-    for one in module.imports:
-        yield from sources(one)
-
-
-Path("kernels.cl").write_text("".join(sources(built.mod)))
-print("the generated kernels are in kernels.cl")
-llvm = relax.VirtualMachine(tvm.compile(from_onnx(onnx.load("model.onnx")), "llvm"), tvm.cpu())
-print("behind the same importer LLVM is off by", *errors(llvm["main"](*arrays)))
-"""
-
-_NEEDS_OPENCL = """
-if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:
-    raise SystemExit("the rest needs a TVM built with USE_OPENCL=ON: this one has no OpenCL runtime, as TVM's wheels")
-"""
-
-_RUN = """
-devices = [tvm.opencl()] * max(1, len(mod.global_infos.get("vdevice", []))) + [tvm.cpu()]
-built.export_library("reproduced.so")
-vm = relax.VirtualMachine(tvm.runtime.load_module("reproduced.so"), devices)
-vm.set_input("main", *arrays)
-vm.invoke_stateful("main")
-for error in errors(vm.get_outputs("main")):
-    print("largest error:", error)
-"""
 
 
 def script(record: Record) -> str:
@@ -118,17 +34,21 @@ def script(record: Record) -> str:
     device, path, clml = record.identity, PATHS[record.path], record.path == "clml"
     assert isinstance(path, OpenCLPath), "nothing else is reduced"
     limits = ImageLimits(device.image2d_max_width, device.image2d_max_height, device.image_max_array_layers)
-    build = _BUILD.format(
+    build = _part("build").format(
         title=f"{record.outcome.value.capitalize()} on Adreno path {record.path}",
         tvm=record.tvm,
         ffi=record.ffi,
         target=path.attributes(limits),
-        stand_in=_CLML_STAND_IN if clml else "",
+        stand_in=_part("clml_stand_in") if clml else "",
         dispatch=_DISPATCH if clml else "",
     )
     if record.outcome.owner is Owner.COMPILER:
         return build
-    return build + _WITHOUT_DEVICE + (_OPENCL_STAND_IN if clml else _NEEDS_OPENCL) + _RUN
+    return "".join((build, *map(_part, ("without_device", "opencl_stand_in" if clml else "needs_opencl", "run"))))
+
+
+def _part(name: str) -> str:
+    return (PARTS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "reproduce.py"

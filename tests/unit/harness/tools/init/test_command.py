@@ -22,7 +22,7 @@ from harness.base.suite import Suite, load_suite
 from harness.cli import app
 from harness.compile.artifacts.planner import check
 from harness.compile.compiler.releases import harness_version, versions
-from harness.tools.init import search
+from harness.tools.init import search, template
 from harness.tools.init.command import PresetName
 from harness.tools.init.template import PRESETS, suite_text
 from harness.tools.zoo.models import ZOO
@@ -178,6 +178,12 @@ def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
     )
     assert {precision.value: value for precision, value in made.tolerance.items()} == RELATIVE_TOLERANCE
     assert made.steady.thermal_limits("another") == plain.steady.thermal_limits("another")
+
+
+def test_the_template_is_a_suite_and_what_is_written_in_its_places_is_in_it_once() -> None:
+    text, made = template.TEMPLATE.read_text(), load_suite(template.TEMPLATE)
+    assert (made.models, made.paths) == (["mobilenet_v1"], ["opencl", "texture", "clml"])
+    assert [text.count(place) for place in (template.MODELS, template.PATHS, template.PRECISIONS)] == [1, 1, 1]
 
 
 def test_the_releases_are_told_without_loading_tvm() -> None:
