@@ -5,7 +5,7 @@ docs/explanation/quirks.md explains each.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from device_runner.names import suggestion
 from harness.base.case import Precision
@@ -72,9 +72,9 @@ def policy_of(as_shipped: bool, with_quirks: Collection[str] | None = None) -> Q
     return QuirkPolicy(as_shipped, tuple(with_quirks or ()))
 
 
-def require_known(ids: Collection[str]) -> None:
+def require_known(ids: Collection[str], quirks: Iterable[Quirk] = QUIRKS) -> None:
     """Raise UsageError for an id that no quirk has. One that the installed release is free of is no mistake."""
-    names = [quirk.id for quirk in QUIRKS]
+    names = [quirk.id for quirk in quirks]
     for wrong in (name for name in ids if name not in names):
         raise UsageError(
             f"there is no quirk {wrong!r}",

@@ -214,10 +214,11 @@ def _unpacking(source: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _Bounded:
-    """A stream that ends in an error when it has more bytes than that."""
+    """A stream of a file, which raises UsageError when it has more than `most_bytes`."""
 
     def __init__(self, stream: IO[bytes], most_bytes: int, source: Path) -> None:
-        self._stream, self._left, self._source = stream, most_bytes, source
+        self._stream, self._most_bytes, self._source = stream, most_bytes, source
+        self._read_bytes = 0
 
     def read(self, size: int) -> bytes:
         """Read at most this number of bytes."""
@@ -225,9 +226,9 @@ class _Bounded:
             piece = self._stream.read(size)
         except Exception as error:  # each kind of compression has errors of its own
             raise tarfile.ReadError(str(error)) from None
-        self._left -= len(piece)
-        if self._left < 0:
-            raise UsageError(f"{self._source} unpacks to more than the limit", hint=NOT_OURS)
+        self._read_bytes += len(piece)
+        if self._read_bytes > self._most_bytes:
+            raise UsageError(f"{self._source} unpacks to more than {self._most_bytes >> 20} MiB", hint=NOT_OURS)
         return piece
 
 

@@ -94,5 +94,4 @@ def _plain(entry: CacheEntry) -> dict[str, object]:
 
 
 def _amount(entries: Sequence[CacheEntry]) -> str:
-    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
-    return f"{count}, {size(sum(entry.size_bytes for entry in entries))}"
+    return f"{counted(len(entries), 'entry', 'entries')}, {size(sum(entry.size_bytes for entry in entries))}"

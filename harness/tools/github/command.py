@@ -43,7 +43,10 @@ def comment(
 
     try:
         if file.stat().st_size > LARGEST_TEXT_BYTES:
-            raise UsageError(f"{file} is larger than {LARGEST_TEXT_BYTES >> 20} MB", hint="a comment has 60 kB")
+            raise UsageError(
+                f"{file} is larger than {LARGEST_TEXT_BYTES >> 20} MB",
+                hint="name a shorter one",
+            )
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(

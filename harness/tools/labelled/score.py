@@ -86,7 +86,8 @@ def outputs_of(ask: Ask, inputs: Array, batch: int) -> list[list[Array]]:
         size = sum(array.nbytes for array in outputs[0]) * (len(inputs) // batch)
         if size > LARGEST_BYTES:
             most = len(inputs) * LARGEST_BYTES // size
-            raise ModelError(f"the outputs for {len(inputs)} labelled inputs take {size} bytes", hint=f"give {most}")
+            hint = f"label {most} inputs at most"
+            raise ModelError(f"the outputs for {len(inputs)} labelled inputs take {size} bytes", hint=hint)
     return outputs
 
 

@@ -87,13 +87,17 @@ def open_schedules(out: Path, identity: Identity) -> Schedules:
     Raises UsageError for one of another release or for other devices: a file has one origin.
     """
     origin = _origin(identity)
-    if out.exists():
-        schedules = database.read(out)
-        _require_release(out, schedules)
+    if not out.exists():
+        return Schedules(origin, ())
+    schedules = database.read(out)
+    try:
+        if (theirs := schedules.origin.tvm) != origin.tvm:
+            raise UsageError(f"the schedules {out} were found with TVM {theirs}, and this is {origin.tvm}")
         database.require_limits(out, schedules, identity)
-        more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
-        return replace(schedules, origin=schedules.origin.model_copy(update=more))
-    return Schedules(origin, ())
+    except UsageError as error:
+        raise UsageError(error.message, hint="name another file with --out") from None
+    more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
+    return replace(schedules, origin=schedules.origin.model_copy(update=more))
 
 
 def _origin(identity: Identity) -> ScheduleOrigin:
@@ -107,16 +111,6 @@ def _origin(identity: Identity) -> ScheduleOrigin:
         device=identity.key,
         gpu=identity.gpu[:200],
     )
-
-
-def _require_release(file: Path, schedules: Schedules) -> None:
-    """Raise UsageError if the schedules are of another release."""
-    theirs, ours = schedules.origin.tvm, tvm_version()
-    if theirs != ours:
-        raise UsageError(
-            f"the schedules {file} were found with TVM {theirs}, and this is {ours}, which does not read them",
-            hint=f"tune with {theirs}, or leave the schedules out",
-        )
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from device_runner.files import scratch_folder, write_whole
-from device_runner.names import load, suggestion
-from harness.base.failures import UsageError
+from device_runner.names import load
 from harness.base.process import run_to_end
 from harness.base.tables import counted, markdown_table
 from harness.base.tool import tools
 from harness.compile.compiler.releases import RELEASES
-from harness.compile.quirks import QUIRKS
+from harness.compile.quirks import QUIRKS, require_known
 from harness.compile.quirks.base import Quirk
 from harness.tools.shared.markdown import unpadded_markdown
 from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
@@ -120,13 +119,9 @@ def _pinned(releases: Iterable[str]) -> str:
 def reported_quirks(ids: Collection[str] = ()) -> list[Quirk]:
     """Return the quirks of these ids, of the main job and of tools; without ids every one. Raises UsageError."""
     others = (quirk for tool in tools() if tool.quirks for quirk in load(tool.quirks))
-    quirks = {quirk.id: quirk for quirk in (*QUIRKS, *others)}
-    for wrong in (name for name in ids if name not in quirks):
-        raise UsageError(
-            f"there is no quirk {wrong!r}",
-            hint=suggestion(wrong, quirks, otherwise="`adreno-bench quirks` lists", choices=("them",)),
-        )
-    return [quirk for quirk in quirks.values() if not ids or quirk.id in ids]
+    quirks = (*QUIRKS, *others)
+    require_known(ids, quirks)
+    return [quirk for quirk in quirks if not ids or quirk.id in ids]
 
 
 def report_of(quirk: Quirk) -> QuirkReport | None:

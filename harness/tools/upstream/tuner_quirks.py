@@ -25,7 +25,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "MetaSchedule's builder leaves out the texture passes, so that each candidate with an image fails to build",
         upstream="python/tvm/s_tir/meta_schedule/builder/local_builder.py, default_build",
         workaround="candidates are built by the path that builds the network, passes and workarounds included "
-        "(harness/compile/artifacts/candidate.py)",
+        "(harness/tools/tune/candidate.py)",
     ),
     _row(
         "tuner-global-infos",

@@ -1,7 +1,7 @@
 """A builder of networks as ONNX graphs, with weights from a generator seeded by the network's name.
 
 Weights are drawn when the file is written and not before, so that a network of any size is counted in milliseconds.
-`graph_images` and `graph_sequences` have the layers.
+`harness.tools.zoo.graph_layers` has the layers.
 """
 
 from __future__ import annotations

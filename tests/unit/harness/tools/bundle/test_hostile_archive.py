@@ -91,7 +91,7 @@ def test_more_than_an_archive_may_hold_is_not_read_on(tmp_path: Path, monkeypatc
     monkeypatch.setattr(archive, "CHUNK_BYTES", 1 << 14)
     file = tmp_path / "results.tar.gz"
     file.write_bytes(gzip.compress(header("results/other/x", size=1 << 30) + bytes(8 << 20)))
-    with pytest.raises(UsageError, match="unpacks to more than the limit"):
+    with pytest.raises(UsageError, match="unpacks to more than 1 MiB"):
         find_files(file, WANTED, tmp_path / "into", ignored=["other"])
 
 

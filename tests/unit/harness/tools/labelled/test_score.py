@@ -78,4 +78,4 @@ def test_outputs_are_asked_for_batch_by_batch_and_refused_where_they_fill_the_me
     huge = np.broadcast_to(np.zeros(1, np.float32), (1, LARGEST_BYTES // 8))
     with pytest.raises(ModelError, match=r"the outputs for 6 labelled inputs take \d+ bytes") as refused:
         outputs_of(lambda _: [huge], np.zeros((6, 2)), 1)
-    assert refused.value.hint == "give 2"
+    assert refused.value.hint == "label 2 inputs at most"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,5 +206,10 @@ def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_
     assert begun.origin.limits == TaskLimits.of(PHONE)
     assert (begun.origin.work_group_items, begun.origin.local_memory_bytes) == (256, 16_384)
     Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
-    with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0, and this is "):
+    with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0, and this is ") as refused:
         open_schedules(tmp_path / "old", PHONE)
+    assert refused.value.hint == "name another file with --out"
+    begun.write(tmp_path / "new")
+    with pytest.raises(UsageError, match="are for a device with image2d_max_width") as refused:
+        open_schedules(tmp_path / "new", replace(PHONE, image2d_max_width=1))
+    assert refused.value.hint == "name another file with --out"
