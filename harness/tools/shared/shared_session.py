@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from device_runner.device import Device, Loadable, Program, Session
 from device_runner.failures import Failure
@@ -12,9 +13,12 @@ from harness.measure.facts import Facts
 from harness.measure.loop import measure
 from harness.measure.probes.base import Probe
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class SharedSession:
-    """A session that is opened when it is needed; `end` ends it."""
+    """A session that is opened when it is needed; `end` ends it, as leaving it as a context does."""
 
     def __init__(self, device: Device, programs: int, timeout_s: float) -> None:
         """`programs` run in one process at most, because each leaves a little behind."""
@@ -25,6 +29,12 @@ class SharedSession:
         self._session: Session | None = None
         self.programs = 0
         """How many ran in this session."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         """End the session. The next program begins another."""

@@ -63,27 +63,13 @@ class TaskProbe:
         yield TaskTiming(ms, facts[Accuracy].max_rel_err)
 
 
-class CandidateRunner:
-    """One session of the device, for as long as nothing goes wrong. A context manager."""
+class CandidateRunner(SharedSession):
+    """One session of the device, for as long as nothing goes wrong."""
 
     def __init__(self, device: Device) -> None:
-        self._session = SharedSession(device, PROGRAMS, MOST_S)
+        super().__init__(device, PROGRAMS, MOST_S)
         self.busy_s = 0.0
         """Seconds in which the device loaded, compiled and ran tasks, or recovered after one."""
-
-    def __enter__(self) -> CandidateRunner:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        """End the session; what follows begins another."""
-        self._session.end()
-
-    def reserve(self, programs: int) -> None:
-        """See that so many can be loaded side by side, in one session."""
-        self._session.reserve(programs)
 
     def time(self, artifact: Artifact, truth: Truth, best_ms: float | None = None) -> TaskTiming:
         """Judge a task, and time it if it is right. Raises `WrongAnswer`, PathFailure, and failures of device and rig.
@@ -91,26 +77,26 @@ class CandidateRunner:
         One that is far behind `best_ms` is timed once, to know how far.
         """
         facts = Facts()
-        self._measure(artifact, truth, [TaskProbe(best_ms)], facts)
+        self._run(artifact, truth, [TaskProbe(best_ms)], facts)
         return facts[TaskTiming]
 
     def load(self, artifact: Artifact, truth: Truth) -> tuple[Program, float]:
         """Return a task that is right, loaded and warm, and its error. Raises as `time` does."""
         facts = Facts()
-        program = self._measure(artifact, truth, (), facts)
+        program = self._run(artifact, truth, (), facts)
         return program, facts[Accuracy].max_rel_err
 
-    def _measure(self, artifact: Artifact, truth: Truth, probes: Sequence[Probe], facts: Facts) -> Program:
+    def _run(self, artifact: Artifact, truth: Truth, probes: Sequence[Probe], facts: Facts) -> Program:
         began = time.monotonic()
         try:
-            program = self._session.measure(artifact.loadable, truth, probes, facts)
+            program = self.measure(artifact.loadable, truth, probes, facts)
             if (decision := decide(facts)).outcome is not Outcome.OK:
                 raise WrongAnswer(decision.message)
             return program
         except KernelBuildFailure:
             raise  # nothing of it ran
         except Failure:
-            self.renew()
+            self.end()
             raise
         finally:
             self.busy_s += time.monotonic() - began

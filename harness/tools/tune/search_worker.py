@@ -104,7 +104,7 @@ class SearchWorker:
                 self._run.recovery.admit(self._run.rungs)
                 self._run_steadily(runner)
             except (DeviceLost, LinkFailure) as lost:
-                runner.renew()
+                runner.end()
                 return None, lost
             return None, None
 
