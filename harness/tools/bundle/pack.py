@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import TopologicalSorter
 from itertools import islice, zip_longest
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
@@ -294,7 +294,8 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
         build = manifest.builds[HEAD]
         for path in manifest.files:
-            if path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/")) and turn_files.PLAIN not in path:
+            plain = path.startswith(f"{ANSWERS}/") and turn_files.PLAIN in PurePosixPath(path).parts
+            if path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/")) and not plain:
                 _copied(folder, there / path, _as_base(path))
     return replace(
         build,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -42,9 +42,7 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
     models: list[OnnxModel] = []
     left_out = [f"{file}: only the first {MOST_MODELS} are taken" for file in files[MOST_MODELS:]]
     for file in files[:MOST_MODELS]:
-        names = {model_name(model) for model in models}
-        name = model_name(str(file))
-        name = name if name not in names else model_name(str(file).replace(os.sep, "_"))
+        name = _free_name(file, {model_name(model) for model in models})
         try:
             shapes = _guess_shapes(folder / file)
             OnnxFile(name, folder / file, shapes).prepare(cache / MODELS)
@@ -53,6 +51,13 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
         else:
             models.append(OnnxModel(onnx=file, name="" if name == model_name(str(file)) else name, shapes=shapes))
     return ModelSearch(tuple(models), tuple(left_out))
+
+
+def _free_name(file: Path, taken: Collection[str]) -> str:
+    """Return the name of a file as a model; if another has it, with its folders, and then with a number."""
+    whole = model_name(str(file).replace(os.sep, "_"))
+    names = (model_name(str(file)), whole, *(f"{whole}_{number}" for number in range(2, MOST_MODELS + 1)))
+    return next(name for name in names if name not in taken)
 
 
 def _files(folder: Path) -> Iterator[Path]:

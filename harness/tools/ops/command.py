@@ -162,7 +162,9 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
     try:
         cells: list[dict[str, Any]] = read_json(file.read_text(encoding="utf-8"))
-        Coverage(cells).grids()
+        Coverage(cells).markdown(_facts(cells))
+        for cell in cells:
+            Outcome(cell["outcome"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{file} is not what `adreno-bench ops --json` prints ({reason_alone(error)})",

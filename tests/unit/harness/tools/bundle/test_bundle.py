@@ -393,6 +393,13 @@ def two_builds(rig: Rig, head_ms: float, error: float = 0.0) -> BundleResults:
     return rig.read(rig.run(both, says=says))
 
 
+def test_a_model_may_be_called_as_the_folder_of_plain_answers_is(rig: Rig) -> None:
+    both = rig.pack("both.tar.gz", ["plain"], against=rig.pack("base.tar.gz", ["plain"]).file)
+    libraries = {build: packed.cases[0].artifact.library for build, packed in both.manifest.builds.items()}
+    assert libraries["base"] == "artifacts/base/plain-opencl-float32-untuned.so"
+    assert {*libraries.values()} <= both.manifest.files.keys()
+
+
 @pytest.mark.parametrize(("head_ms", "verdict"), [(2.0, Verdict.SAME), (2.3, Verdict.SLOWER), (1.7, Verdict.FASTER)])
 def test_two_builds_run_in_turns_are_judged_as_a_gate_judges(rig: Rig, head_ms: float, verdict: Verdict) -> None:
     read = two_builds(rig, head_ms)

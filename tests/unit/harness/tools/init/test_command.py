@@ -72,6 +72,14 @@ def test_networks_below_the_folder_become_a_suite_that_can_be_built(tmp_path: Pa
     assert CliRunner().invoke(app, ["list"]).exit_code == 0
 
 
+def test_networks_of_one_name_get_names_of_their_own() -> None:
+    for file in ("a_b.onnx", "b.onnx", "a/b.onnx"):
+        network(file, [1, 8])
+    init("--path", "opencl")
+    suite = load_suite(Path("adreno-bench.toml"))
+    assert [model_name(model) for model in suite.models] == ["a_b", "b", "a_b_2"]
+
+
 def test_without_networks_the_suite_is_of_the_zoo() -> None:
     assert "left out" not in init()
     assert load_suite(Path("adreno-bench.toml")).models == ["mobilenet_v1"]
