@@ -53,11 +53,11 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
     return ModelSearch(tuple(models), tuple(left_out))
 
 
-def _free_name(file: Path, taken: Collection[str]) -> str:
+def _free_name(file: Path, others: Collection[str]) -> str:
     """Return the name of a file as a model; if another has it, with its folders, and then with a number."""
     whole = model_name(str(file).replace(os.sep, "_"))
     names = (model_name(str(file)), whole, *(f"{whole}_{number}" for number in range(2, MOST_MODELS + 1)))
-    return next(name for name in names if name not in taken)
+    return next(name for name in names if name not in others)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,10 +1,13 @@
 """Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
 
-A file of `reports/` holds facts between two lines of `---`, then the sections of the template that differ. A defect of
-one path affects that path's target, unless a fact names others. Its one block of Python is `reproduce.py`: it
-imports TVM and numpy alone, and says whether the defect is `present`. The verdict is added at its end, which prints
-`defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for a file of `report_parts/`. What
-its programs need is a docstring at the beginning of such a file, which becomes part of the program's own.
+A file of `reports/` holds facts between two lines of `---`, then a program in Python. A fact is a line, which indented
+lines continue. `expected`, `actual`, `cause` and `fix` are sections of the template (`report_parts/report.txt`). A
+defect of one path affects that path's target, unless `affects` names others.
+
+The program is `reproduce.py`: it imports TVM and numpy alone, and says whether the defect is `present`. The verdict is
+added at its end, which prints `defect present` or `defect absent` and exits with 1 or 0. `# include <NAME>` stands for
+a file of `report_parts/`. What its programs need is a docstring at the beginning of such a file, which becomes part of
+the program's own.
 """
 
 from __future__ import annotations
@@ -37,9 +40,6 @@ NO_REPORT = "no report yet"
 _FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
-_STEPS = "### Steps to reproduce\n"
-_FIX = "### Direction of a fix\n"
-_TRIAGE = "\n### Triage\n\n* needs-triage\n* type: bug\n"
 _INCLUDE = re.compile(r"^# include <(\w+)>\n", re.MULTILINE)
 _WITH_PACKAGE = "import runpy, sys; sys.path.insert(0, sys.argv[1]); runpy.run_path(sys.argv[2], run_name='__main__')"
 _ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
@@ -137,26 +137,38 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
         return (folder / "report_parts" / f"{name}.txt").read_text(encoding="utf-8")
 
     text = file.read_text(encoding="utf-8")
-    while _INCLUDE.search(text):  # a part may include another
-        text = _INCLUDE.sub(lambda include: part(include[1]), text)
-    text = text.replace('"""\n\n"""', "\n\n")
-    text = _PYTHON.sub(lambda block: f"```python\n{block[1]}{part('verdict')}```", text)
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
-    facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
-    body = text[head.end() :].lstrip().replace(_STEPS, f"{_ENVIRONMENT}\n{_STEPS}", 1)
-    targets = facts.get("affects", f"`qcom/adreno-opencl-{quirk.paths[0]}`")
-    body = body.replace(_FIX, f"Affected targets: {targets}.\n\n{_FIX}", 1)
-    label = f"* {facts['label']}\n" if "label" in facts else ""
+    facts = {"affects": f"`qcom/adreno-opencl-{quirk.paths[0]}`", **_facts(head[1])}
+    if "expected" not in facts:  # the sections stand under the template's headings
+        sections = re.split(r"\n*^### .*\n+", text[head.end() :].rstrip(), flags=re.MULTILINE)
+        facts |= zip(("before", "expected", "actual", "steps", "cause", "fix"), sections, strict=True)
+    (program,) = _PYTHON.findall(text, head.end())
+    while _INCLUDE.search(program):  # a part may include another
+        program = _INCLUDE.sub(lambda include: part(include[1]), program)
+    program = program.replace('"""\n\n"""', "\n\n") + part("verdict")
+    triage = "\n".join(f"* {label}" for label in ("needs-triage", "type: bug", facts.get("label")) if label)
     return QuirkReport(
         facts["title"],
         Severity(facts["severity"]),
         facts.get("first bad", "not bisected"),
         facts.get("main", ""),
         facts.get("upstream", "none found"),
-        f"{body}{_TRIAGE}{label}",
+        part("report").format(program=program, triage=triage, **facts),
         facts.get("networks", ""),
     )
+
+
+def _facts(head: str) -> dict[str, str]:
+    """Return the facts of a report by name."""
+    facts: dict[str, str] = {}
+    for line in head.splitlines():
+        if line.startswith("  ") or not line:
+            facts[next(reversed(facts))] += f"\n{line[2:]}"
+        else:
+            name, _, fact = line.partition(": ")
+            facts[name] = fact
+    return facts
 
 
 def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S, *, package: Path | None = None) -> ProbeAnswer:

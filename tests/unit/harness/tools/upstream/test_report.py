@@ -63,6 +63,11 @@ def test_a_report_has_the_sections_of_the_template_and_says_nothing_of_us(name: 
     assert all((report.title, report.upstream, report.first_bad))
 
 
+def test_a_fact_of_several_paragraphs_is_a_section_of_them() -> None:
+    actual = REPORTS["vectorized-alloc"].text.partition("### Actual behavior\n\n")[2].partition("\n\n### ")[0]
+    assert re.fullmatch(r"The buffer [^\n]+\n\nThe Adreno [^\n]+\n\n```c\nfloat [^`]+;\n```", actual)
+
+
 def test_every_file_is_of_a_quirk() -> None:
     files = {file.stem for tool in ("upstream", "llm") for file in (ROOT / f"harness/tools/{tool}/reports").iterdir()}
     assert files == set(REPORTS)
