@@ -66,7 +66,9 @@ def pack(
     from harness.tools.bundle.pack import KINDS, pack
     from harness.tools.bundle.target_limits import with_limits_of
 
-    request = without_programs(what.request())
+    request, kind = without_programs(what.request()), KINDS[device_kind]
+    if target:
+        kind = replace(kind, identity=with_limits_of(kind.identity, target, request.cache))
     with Screen() as screen, request.builder(screen) as builder:
         screen.say(preparing(request.paths, request.cache))
         make_ready(request.paths, request.cache)
@@ -75,9 +77,6 @@ def pack(
             # LLVM is asked at once: nobody can ask it when results come back.
             return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
 
-        kind = KINDS[device_kind]
-        if target:
-            kind = replace(kind, identity=with_limits_of(kind.identity, target, request.cache))
         packed = pack(request, kind, built, out, against, sessions or (8 if against else 1))
     if as_json:
         out_json(_plain(packed))

@@ -162,6 +162,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
     try:
         cells: list[dict[str, Any]] = read_json(file.read_text(encoding="utf-8"))
+        if not isinstance(cells, list):
+            raise TypeError("it is no list")
         Coverage(cells).markdown(_facts(cells))
         for cell in cells:
             Outcome(cell["outcome"])

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from fake_records import a_record
+from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from device_runner.selection import remember_identity
 from harness.base.failures import UsageError
+from harness.cli import app
 from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits
 from harness.measure.records.record import RecordFile
 from harness.tools.bundle.pack import KINDS
@@ -62,3 +64,13 @@ def test_what_tells_no_limits_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(UsageError, match="has no records, and no schedules either"):
         with_limits_of(HERE, str(tmp_path / "empty.jsonl"), tmp_path)
+
+
+def test_a_device_that_nobody_knows_is_refused_before_anything_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    done = CliRunner().invoke(app, ["pack", "--model", "tiny", "--like", "nobody"])
+    assert isinstance(done.exception, UsageError)
+    assert "nobody is neither a file nor a device" in done.exception.message
+    assert "preparing" not in done.stderr

@@ -33,6 +33,13 @@ def test_cells_that_were_printed_are_shown_again(tmp_path: Path) -> None:
     assert "Add" in done.stdout
 
 
+def test_what_is_no_list_of_cells_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cells.json").write_text("{}")
+    done = CliRunner().invoke(app, ["ops", "--from", str(tmp_path / "cells.json")])
+    assert isinstance(done.exception, UsageError)
+    assert "cells.json is not what `adreno-bench ops --json` prints (it is no list)" in done.exception.message
+
+
 @pytest.mark.parametrize("field", ["name", "dtype", "verdict", "outcome", "message", "device"])
 def test_cells_that_lack_something_are_refused_with_the_command_that_writes_them(tmp_path: Path, field: str) -> None:
     (tmp_path / "cells.json").write_text(json.dumps([{name: CELL[name] for name in CELL if name != field}]))
