@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -53,13 +53,16 @@ def add_host_entry(mod: Any) -> Any:
 
     Raises CompileFailure if an output is no tensor (0.27 imports ONNX's Shape so).
     """
-    main = mod[ENTRY]
-    params = [relax.Var(name_of(p), type_of(p)) for p in main.params]
+    return with_caller(mod, HOST_ENTRY, to_host)
+
+
+def with_caller(mod: Any, name: str, change: Callable[[Any, Any], Any] = lambda _, output: output) -> Any:
+    """Add a function that calls `main` and returns what `change` makes of its output in a block builder."""
+    params = [relax.Var(name_of(param), type_of(param)) for param in mod[ENTRY].params]
     builder = relax.BlockBuilder(mod)
-    attrs = {"global_symbol": HOST_ENTRY, "relax.force_pure": True}
-    with builder.function(HOST_ENTRY, params, attrs=attrs):
+    with builder.function(name, params, attrs={"global_symbol": name, "relax.force_pure": True}):
         output = builder.emit(relax.Call(mod.get_global_var(ENTRY), params))
-        builder.emit_func_output(to_host(builder, output))
+        builder.emit_func_output(change(builder, output))
     return builder.get()
 
 

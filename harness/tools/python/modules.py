@@ -18,7 +18,7 @@ from harness.compile.compiler.releases import host_operators
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import BuiltModule, ImageLimits, edit_model
 from harness.compile.paths.effects import watch
-from harness.compile.paths.lowered_module import ENTRY, bindings, vdevices
+from harness.compile.paths.lowered_module import ENTRY, bindings, vdevices, with_caller
 from harness.compile.quirks import Quirk, quirks_for
 
 IMPORTER_QUIRKS = ("roi-align-half-pixel",)
@@ -85,7 +85,7 @@ def compile_module(
     with stepping("lower"):
         output = path.lower(mod, target, quirks)
     with stepping("build"):
-        executable = path.build(output if name == ENTRY else _with_alias(output, name), target, quirks)
+        executable = path.build(output if name == ENTRY else with_caller(output, name), target, quirks)
         built = BuiltModule(output, executable, opencl_source(executable))
     path.check(built)
     return CompiledModule(
@@ -202,16 +202,6 @@ def _renamed(mod: Any, name: str) -> Any:
     function = others.pop(mod.get_global_var(name)).with_attr("global_symbol", ENTRY)
     builder = relax.BlockBuilder(tvm.IRModule(others, attrs=mod.attrs, global_infos=mod.global_infos))
     builder.add_func(function, ENTRY)
-    return builder.get()
-
-
-def _with_alias(mod: Any, name: str) -> Any:
-    """Add a function that calls `main`, under the name that the caller's module has for it."""
-    main = mod[ENTRY]
-    params = [relax.Var(name_of(param), type_of(param)) for param in main.params]
-    builder = relax.BlockBuilder(mod)
-    with builder.function(name, params, attrs={"global_symbol": name, "relax.force_pure": True}):
-        builder.emit_func_output(builder.emit(relax.Call(mod.get_global_var(ENTRY), params)))
     return builder.get()
 
 
