@@ -91,6 +91,13 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
+def listed(names: Iterable[str], most: int) -> str:
+    """Join names; of many only the first ones, and how many more there are: `a, b and 3 more`."""
+    every = list(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
 def size(count_bytes: float | None) -> str:
     """Return a number of bytes for people."""
     if count_bytes is None:

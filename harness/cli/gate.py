@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.base.failures import UsageError
+from harness.base.tables import listed
 from harness.base.terminal import tell
 from harness.cli import options
 from harness.cli.hints import last_words
@@ -138,12 +138,6 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
             return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)
 
 
-def _first(names: Sequence[str]) -> str:
-    """Join names; of many, only the first ones and the number of the others."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
-
-
 def _remark(result: ComparisonResult) -> str:
     """Return what was not compared, and why."""
     from harness.judge.gate import OTHER_IDENTITY
@@ -156,9 +150,11 @@ def _remark(result: ComparisonResult) -> str:
     by_reason: dict[str, list[str]] = defaultdict(list)
     for pair in result.left_out:
         by_reason[pair.reason].append(str(pair.key))
-    lines = [f"no baseline: {_first(new)} (`adreno-bench bless` makes one)"] if new else []
+    lines = [f"no baseline: {listed(new, MOST_NAMES)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"compared with {other}, which calibration found equal: {case}" for case, other in lent.items()]
-    lines += [f"not compared: {_first(of)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
+    lines += [
+        f"not compared: {listed(of, MOST_NAMES)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY
+    ]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []

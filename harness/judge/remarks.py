@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.case import Precision
 from harness.base.outcome import Outcome
+from harness.base.tables import listed
 from harness.measure.facts import WitnessReport
 
 if TYPE_CHECKING:
@@ -104,9 +105,8 @@ def _branches(record: Record) -> Remark | None:
     """Return which branch of each If was judged, since nothing proves the other."""
     if record.outcome is not Outcome.OK or not record.branches:
         return None
-    first = ", ".join(record.branches[:MOST_NAMED])
-    more = f" and {len(record.branches) - MOST_NAMED} more" if len(record.branches) > MOST_NAMED else ""
-    return Remark("one branch", f"judged {first}{more}, and not the other branch ({BRANCH_HINT})")
+    branches = listed(record.branches, MOST_NAMED)
+    return Remark("one branch", f"judged {branches}, and not the other branch ({BRANCH_HINT})")
 
 
 def _as_float32(record: Record) -> Remark | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from device_runner.device import Array
 from harness.base.failures import ModelError, UnsupportedOperator
+from harness.base.tables import listed
 
 Types = Mapping[str, Any]
 """ONNX's types of tensors, by name."""
@@ -326,8 +327,7 @@ def _require_none(names_by_kind: dict[str, list[str]], problem: str, hint: str) 
 
 def first_names(names: list[str]) -> str:
     """Return a line of the first names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(name[:60] for name in names[:MOST_NAMED]) + more
+    return listed((name[:60] for name in names), MOST_NAMED)
 
 
 class NetworkView:

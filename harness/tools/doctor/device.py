@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
+from harness.base.tables import grouped
 from harness.tools.doctor.opencl import examine_opencl
 from harness.tools.shared.finding import Condition, DoctorFinding, guarded
 
@@ -191,10 +192,7 @@ def _knobs(device: AdbDevice) -> Iterator[DoctorFinding]:
     refused = {name: came for name, came in report.items() if complains(came)}
     if done := [name for name in report if name not in refused]:
         yield DoctorFinding("controllable", Condition.OK, ", ".join(done))
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in refused.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
+    for reason, names in grouped(refused, refused.__getitem__).items():
         fix = "none: records say what could not be set"
         if "permission" in reason.lower():
             fix = "some makers hide this behind a developer option such as `USB debugging (Security settings)`"

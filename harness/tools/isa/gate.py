@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.base.outcome import ExitCode
+from harness.base.tables import listed
 from harness.judge.verdict import Verdict
 from harness.tools.isa.code import CodeChange, KernelDiff, MachineCode, compare, find_matching
 
@@ -120,8 +121,7 @@ def percent(share: float) -> str:
 
 
 def _list_names(diffs: Sequence[KernelDiff]) -> str:
-    names = ", ".join(diff.name for diff in diffs[:NAMES_LIMIT])
-    return f"{names} and {len(diffs) - NAMES_LIMIT} more" if len(diffs) > NAMES_LIMIT else names
+    return listed((diff.name for diff in diffs), NAMES_LIMIT)
 
 
 def _same(diffs: Sequence[KernelDiff], base: int, head: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.base.tables import grouped
 from harness.compile.compiler.tir import OperatorWork
 from harness.tools.isa.code import KernelCode, MachineCode, total
 from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
@@ -76,14 +77,13 @@ class Pair:
 def operators_of(build: GpuBuild) -> dict[OperatorKind, OperatorCode]:
     """Return the kernels of a build by the kind of their operator."""
     work = {operator.function: operator for operator in build.work}
-    kernels: dict[OperatorKind, list[KernelCode]] = {}
-    labels: dict[OperatorKind, str] = {}
-    for kernel in build.code.kernels:
+
+    def of(kernel: KernelCode) -> tuple[str, OperatorWork | None]:
         function = function_of(kernel.name)
-        kind = kind_of(function, work.get(function))
-        kernels.setdefault(kind, []).append(kernel)
-        labels.setdefault(kind, label_of(function, work.get(function)))
-    return {kind: OperatorCode(labels[kind], tuple(mine)) for kind, mine in kernels.items()}
+        return function, work.get(function)
+
+    kinds = grouped(build.code.kernels, lambda kernel: kind_of(*of(kernel)))
+    return {kind: OperatorCode(label_of(*of(mine[0])), tuple(mine)) for kind, mine in kinds.items()}
 
 
 def pairs_of(head: GpuBuild, base: GpuBuild) -> list[Pair]:

@@ -15,7 +15,7 @@ from device_runner.store import cache_root
 from harness.base.case import Precision
 from harness.base.failures import CompileFailure
 from harness.base.outcome import ExitCode
-from harness.base.tables import counted, table
+from harness.base.tables import counted, grouped, table
 from harness.cli import completion
 from harness.cli.options import AsJson, Fixes, Shapes, Trust
 from harness.compile.compiler.releases import host_operators, onnx_operators, versions
@@ -133,9 +133,7 @@ def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
     from harness.tools.ops.summary import total_macs
 
     results, readable = OperatorTable.find(versions()["tvm"]), onnx_operators() - host_operators()
-    kinds: dict[str, list[Node]] = {}
-    for node in summary.nodes:
-        kinds.setdefault(node.kind, []).append(node)
+    kinds = grouped(summary.nodes, lambda node: node.kind)
     rows = [
         {
             "operator": kind,

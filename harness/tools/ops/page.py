@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.base.tables import table
+from harness.base.tables import grouped, listed, table
 from harness.tools.ops.cells import MODES, CellVerdict
 from harness.tools.shared.markdown import unpadded_markdown
 
@@ -29,7 +29,7 @@ LEGEND = (
     "✗ wrong, ■ do not build, † crash, ○ build and cannot run on this device, ? could not be run"
 )
 BAD = (CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH)
-LONGEST_WHY = 160
+LONGEST_WHY, MOST_NAMES = 160, 4
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,13 @@ class Coverage:
 
     def findings(self) -> list[tuple[str, ...]]:
         """Return the findings, grouped by message: verdict, path, releases if several, cases, which, why."""
-        groups: dict[tuple[CellVerdict, str, bool, str], list[Plain]] = {}
-        for cell in self.cells:
+
+        def alike(cell: Plain) -> tuple[CellVerdict, str, bool, str]:
             verdict = CellVerdict(cell["verdict"])
-            if verdict in BAD:
-                about = cell["operator"] if verdict is CellVerdict.WRONG else _pattern(cell["message"])
-                groups.setdefault((verdict, cell["path"], cell["as_shipped"], about), []).append(cell)
+            about = cell["operator"] if verdict is CellVerdict.WRONG else _pattern(cell["message"])
+            return verdict, cell["path"], cell["as_shipped"], about
+
+        groups = grouped((cell for cell in self.cells if cell["verdict"] in BAD), alike)
         paths = list(dict.fromkeys(column.path for column in self.columns))
         order = sorted(groups.items(), key=lambda item: (BAD.index(item[0][0]), item[0][2], paths.index(item[0][1])))
         return [
@@ -174,13 +175,8 @@ def _as_markdown(text: str) -> str:
 def _names(cells: Sequence[Plain]) -> str:
     operators = dict.fromkeys(cell["operator"] for cell in cells)
     if len(operators) == 1:
-        return _first(cell["name"] for cell in cells)
-    return _first(operators)
-
-
-def _first(names: Iterable[str], most: int = 4) -> str:
-    listed = list(dict.fromkeys(names))
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+        return listed(dict.fromkeys(cell["name"] for cell in cells), MOST_NAMES)
+    return listed(operators, MOST_NAMES)
 
 
 def _pattern(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.base.tables import counted
+from harness.base.tables import counted, grouped
 from harness.judge.compare import KernelChange
 from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
 from harness.tools.shared.kernels.profile import Operator, Profile
@@ -73,10 +73,7 @@ def groups_of(mine: Profile, other: Profile) -> list[Group]:
 
 
 def _by_kind(operators: Sequence[Operator]) -> dict[OperatorKind, list[Operator]]:
-    groups: dict[OperatorKind, list[Operator]] = {}
-    for operator in operators:
-        groups.setdefault(kind_of(operator.function, operator.work), []).append(operator)
-    return groups
+    return grouped(operators, lambda operator: kind_of(operator.function, operator.work))
 
 
 def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from device_runner.failures import SetupMissing
 from device_runner.names import suggestion
+from harness.base.tables import listed
 from harness.judge.report.exports import CaseExport, export_case
 from harness.judge.report.matrix import entries_of, matrices_of
 from harness.judge.report.page import environment
@@ -135,9 +136,7 @@ def _words_of(case: CaseExport) -> set[str]:
 
 
 def _ids(cases: Iterable[CaseExport]) -> str:
-    ids = [case.case for case in cases]
-    more = [f"and {len(ids) - MOST_IDS} more"] if len(ids) > MOST_IDS else []
-    return ", ".join([*ids[:MOST_IDS], *more])
+    return listed((case.case for case in cases), MOST_IDS)
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from device_runner.device import Launch
 from harness.base.failures import UsageError, reason_alone
+from harness.base.tables import grouped
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
 from harness.measure.facts import Batches
@@ -189,9 +190,7 @@ def operators_of(
     """
     work_by_name = {operator.function: operator for operator in work}
     hashes = hashes_of(source)
-    places: dict[str, list[int]] = {}
-    for place, launch in enumerate(inferences[0]):
-        places.setdefault(function_of(launch.kernel), []).append(place)
+    places = grouped(range(len(inferences[0])), lambda place: function_of(inferences[0][place].kernel))
     rows = [_operator(name, mine, inferences, work_by_name.get(name), hashes) for name, mine in places.items()]
     return tuple(sorted(rows, key=lambda operator: -operator.ms))
 

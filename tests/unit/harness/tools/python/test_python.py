@@ -78,7 +78,7 @@ def test_in_asks_for_words_that_are_an_index_and_for_results() -> None:
 
 def test_an_error_names_a_dozen_cases_of_many() -> None:
     results = Results(tuple(a_record(f"net{number}-opencl-float32-untuned", artifact="a") for number in range(30)))
-    with pytest.raises(KeyError, match=r"no case has 'vulkan': known are net0-.*, net11-[^,]*, and 18 more"):
+    with pytest.raises(KeyError, match=r"no case has 'vulkan': known are net0-.*, net11-[^,]* and 18 more"):
         results["vulkan"]
 
 
