@@ -20,6 +20,7 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from device_runner.files import scratch_folder
 from harness.base.failures import UsageError
+from harness.base.process import complaint_of
 from harness.base.tool import tools
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import RELEASES, find_release
@@ -82,9 +83,8 @@ def _require_wheel(release: str) -> None:
     done = call(asked, Path.cwd(), PIP_TIMEOUT_S)
     if done.returncode:
         python = ".".join(map(str, sys.version_info[:2]))
-        message = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise UsageError(
-            f"pip cannot install apache-tvm {release} for Python {python} here: {message}",
+            f"pip cannot install apache-tvm {release} for Python {python} here: {complaint_of(done)}",
             hint="check the package index, and whether the release has a wheel for this Python",
             evidence=done.stderr,
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from harness.base.tables import counted
 from harness.judge.compare import Comparison, ComparisonResult
 from harness.judge.confirm import judge_sides
 from harness.judge.path_ranking import PathFlip, PathMean, path_flips, path_means
@@ -85,14 +86,14 @@ def headline(comparisons: Sequence[Comparison]) -> str:
     counts = Counter(comparison.verdict for comparison in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 
-    def counted(verdicts: Iterable[Verdict]) -> str:
+    def count_each(verdicts: Iterable[Verdict]) -> str:
         return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in verdicts if counts[verdict])
 
     verdicts = [*worse, *([Verdict.FIXED] if counts[Verdict.FIXED] else [])]
-    rest = counted(verdict for verdict in Verdict if verdict not in verdicts)
-    cases = f"{len(comparisons)} case{'s' * (len(comparisons) != 1)}{f' ({rest})' if rest else ''}"
-    summary_text = ", ".join(filter(None, (counted(worse) or "Nothing became worse", counted(verdicts[len(worse) :]))))
-    lines = [f"**{summary_text}** in {cases}", ""]
+    rest = count_each(verdict for verdict in Verdict if verdict not in verdicts)
+    cases = f"{counted(len(comparisons), 'case')}{f' ({rest})' if rest else ''}"
+    parts = (count_each(worse) or "Nothing became worse", count_each(verdicts[len(worse) :]))
+    lines = [f"**{', '.join(filter(None, parts))}** in {cases}", ""]
     for verdict in verdicts:
         for comparison in (comparison for comparison in comparisons if comparison.verdict is verdict):
             shipped = " --as-shipped" if comparison.key.as_shipped else ""
