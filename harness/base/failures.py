@@ -22,7 +22,7 @@ def reason_alone(error: Exception) -> str:
         return "it is not text in UTF-8"
     if isinstance(error, ValueError) and callable(problems := getattr(error, "errors", None)):  # pydantic's
         first = problems()[0]
-        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, "))))
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

@@ -18,13 +18,12 @@ from typing_extensions import Self
 from device_runner.names import suggestion
 from device_runner.store import key_of, sha256_of
 from harness.base.case import Case, Precision
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.model import ProgramModel, safe_name
 from harness.base.plan import Job
 from harness.base.request import QuirkPolicy
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
-from harness.tools.llm.foreign import problem_of
 from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
@@ -172,7 +171,7 @@ class LibraryTask:
             return cls.table.model_validate(table).tasks(folder)
         except ValidationError as error:
             key, keys = str(error.errors()[0]["loc"][0]), cls.table.model_fields
-            raise UsageError(problem_of(error), hint="" if key in keys else suggestion(key, keys)) from None
+            raise UsageError(reason_alone(error), hint="" if key in keys else suggestion(key, keys)) from None
 
     @classmethod
     def read_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:

@@ -11,7 +11,7 @@ import typer
 from device_runner.failures import Failure, RigFailure
 from device_runner.files import write_whole
 from device_runner.store import cache_root
-from harness.base.failures import UsageError
+from harness.base.failures import UsageError, reason_alone
 from harness.base.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.base.request import QuirkPolicy
 from harness.base.tables import table
@@ -102,7 +102,6 @@ def run_models(
     from harness.base.program import read_programs
     from harness.base.suite import Suite
     from harness.tools.llm.cases import QUICK_TESTS, TESTS
-    from harness.tools.llm.foreign import problem_of
     from harness.tools.llm.weights import SEED
 
     if library and weights == SEED:
@@ -116,7 +115,7 @@ def run_models(
     try:
         suite = Suite.model_validate({"models": programs, **fields})
     except ValidationError as error:
-        raise UsageError(problem_of(error)) from None
+        raise UsageError(reason_alone(error)) from None
     results: list[Record] = []
     for name in (find_release(word) or word for word in release or [versions()["tvm"]]):
         if name == versions()["tvm"]:

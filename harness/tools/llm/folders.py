@@ -19,11 +19,10 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from device_runner.device import Array
-from device_runner.foreign_json import read_json
 from device_runner.store import key_of, sha256_of
-from harness.base.failures import ModelError
+from harness.base.failures import ModelError, reason_alone
 from harness.tools.llm.config import ConfigFile, LlmConfig
-from harness.tools.llm.foreign import DOWNLOAD_AGAIN, Foreign, StoredTensor, file_beside, problem_of, read_foreign
+from harness.tools.llm.foreign import DOWNLOAD_AGAIN, Foreign, StoredTensor, file_beside, read_foreign, read_object
 from harness.tools.llm.weights import NUMBER_BYTES, PER_WORD, SEED, ModelWeights, SeededWeights, unpack
 
 INDEX, USUAL = "model.safetensors.index.json", "model.safetensors"
@@ -131,10 +130,8 @@ def list_tensors(folder: Path) -> dict[str, StoredTensor]:
     for file in _files(folder):
         try:
             tensors.update(_tensors_of(file))
-        except ValidationError as error:
-            raise ModelError(f"{file} is not a safetensors file: {problem_of(error)}", hint=DOWNLOAD_AGAIN) from error
         except (OSError, ValueError) as error:
-            why = f"{file} is not a safetensors file, or not a whole one: {error}"
+            why = f"{file} is not a safetensors file, or not a whole one: {reason_alone(error)}"
             raise ModelError(why, hint=DOWNLOAD_AGAIN) from error
     return tensors
 
@@ -173,9 +170,8 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
         base = _LENGTH_BYTES + length
         if length > LONGEST_HEADER_BYTES or base > size:
             raise ValueError(f"its header has {length} bytes, and the file {size}")
-        header = read_json(stream.read(length))
-    if isinstance(header, dict):
-        header.pop("__metadata__", None)
+        header = read_object(stream.read(length))
+    header.pop("__metadata__", None)
     entries = _HEADER.validate_python(header)
     _require_whole(entries, size - base)
     return {

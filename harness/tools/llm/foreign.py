@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from device_runner.device import Array
 from device_runner.files import is_name
@@ -28,6 +28,13 @@ class Foreign(BaseModel):
 Content = TypeVar("Content", bound=Foreign)
 
 
+def read_object(text: str | bytes) -> dict[str, Any]:
+    """Return a JSON object by its keys. Raises ValueError for anything else."""
+    if isinstance(content := read_json(text), dict):
+        return content
+    raise ValueError("its content is not a JSON object")
+
+
 def read_foreign(file: Path, kind: type[Content], hint: str) -> Content:
     """Return the content of a file. Raises ModelError with the key at fault, and with the hint what file is meant."""
     try:
@@ -35,9 +42,7 @@ def read_foreign(file: Path, kind: type[Content], hint: str) -> Content:
             text = stream.read(LONGEST_FILE_BYTES + 1)
         if len(text) > LONGEST_FILE_BYTES:
             raise ValueError(f"more than {LONGEST_FILE_BYTES >> 20} MiB")
-        return kind.model_validate(read_json(text))
-    except ValidationError as error:
-        raise ModelError(f"{file}: {problem_of(error)}", hint=hint) from error
+        return kind.model_validate(read_object(text))
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {file}: {reason_alone(error)}", hint=hint) from error
 
@@ -48,13 +53,6 @@ def file_beside(listing: Path, name: str) -> Path:
     if not is_name(name) or not file.is_file():
         raise ModelError(f"{listing} names {name!r}, which is not a file beside it", hint=DOWNLOAD_AGAIN)
     return file
-
-
-def problem_of(error: ValidationError) -> str:
-    """Return the key at fault, and what is wrong with it."""
-    problem = error.errors()[0]
-    key, text = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {text}" if key else "its content is not a JSON object"
 
 
 @dataclass(frozen=True)

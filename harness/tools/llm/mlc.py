@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from device_runner.deadline import Deadline
 from device_runner.device import Array
 from device_runner.failures import Unsupported
-from device_runner.foreign_json import read_json
 from device_runner.runtimes.phone.elf import BadElf, read_elf
-from harness.base.failures import CompileFailure
+from harness.base.failures import CompileFailure, reason_alone
 from harness.compile.artifacts.artifact import LIBRARY, CompileResult
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.conversation import SEQUENCE, Conversation, Machine, TimedStep
 from harness.tools.llm.folders import MlcFolder
-from harness.tools.llm.foreign import Foreign, StoredTensor, problem_of
+from harness.tools.llm.foreign import Foreign, StoredTensor, read_object
 from harness.tools.llm.network import CHUNK, SCORE, Step
 
 CREATE = "create_tir_paged_kv_cache"
@@ -109,11 +108,9 @@ def _metadata(machine: Machine, timeout_s: float) -> Metadata:
     """Return what the library says of itself. Raises CompileFailure if it cannot be run here."""
     text = machine.call("_metadata", timeout_s=timeout_s)
     try:
-        metadata = Metadata.model_validate(read_json(str(text).encode()))
-    except ValidationError as error:
-        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {problem_of(error)}") from error
+        metadata = Metadata.model_validate(read_object(str(text)))
     except ValueError as error:
-        raise CompileFailure(f"the library's _metadata is not JSON: {error}") from error
+        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {reason_alone(error)}") from error
     parts = metadata.tensor_parallel_shards, metadata.pipeline_parallel_stages
     if metadata.kv_state_kind != "kv_cache" or parts != (1, 1):
         raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")

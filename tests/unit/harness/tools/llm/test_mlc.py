@@ -192,7 +192,7 @@ def test_weights_that_the_library_does_not_take_are_named(params: list[dict[str,
 @pytest.mark.parametrize(
     ("metadata", "reason"),
     [
-        ("x", "not JSON"),
+        ("x", "not that of mlc-llm: Expecting value"),
         ("[]", "not that of mlc-llm: its content is not a JSON object"),
         (json.dumps({**METADATA, "params": [{**WEIGHT, "shape": [1.5]}]}), r"not that of mlc-llm: params\.0\.shape"),
         (json.dumps({**METADATA, "tensor_parallel_shards": 2}), "one shard"),
