@@ -39,7 +39,7 @@ from harness.tools.bundle.results import read_results
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.conversation import load_machine
+from harness.tools.llm.conversation import Machine
 from harness.tools.llm.folders import MlcFolder
 from harness.tools.llm.judge import LlmTruth
 from harness.tools.llm.lowering import MLC, build_executable, target_of
@@ -141,8 +141,8 @@ def test_a_language_model_is_right_through_adb_and_rpc(
         if ours:
             conversation = load_library(session, loadable, weights_folder(weights, config, tmp_path), RUN_S)
         else:
-            foreign = load_machine(session, loadable, timeout_s=RUN_S)
-            conversation = open_conversation(foreign, MlcFolder(tmp_path / "weights"), 128, RUN_S)
+            foreign = Machine(session, loadable, RUN_S)
+            conversation = open_conversation(foreign, MlcFolder(tmp_path / "weights"), 128)
         for test in ("pp32", "tg@d0", "chunks"):
             verdict = verify(llm_test(test), conversation, truth)
             assert verdict.right, verdict

@@ -213,7 +213,7 @@ DEEP = LlmConfig(1, 64, 2, 1, 32, 64, 64)
 @pytest.mark.long
 def test_steps_behind_more_tokens_than_the_usual_cache_holds_are_right(libraries: Libraries) -> None:
     usual = libraries.conversation("deep", "float32", MERGE, DEEP)
-    conversation = Conversation(usual.machine, usual.weights, TIMEOUT_S, room=2304)
+    conversation = Conversation(usual.machine, usual.weights, room=2304)
     truth = LlmTruth.compute(SeededWeights(DEEP), FORMATS["float32"], 2132)
     for test in (LlmTest("pp32@d2100", 32, 2100), LlmTest("tg@d2100", 1, 2100)):
         verdict = verify(test, conversation, truth)

@@ -23,7 +23,7 @@ from harness.base.outcome import Outcome, Owner
 from harness.compile.artifacts.compile import export
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.config import LlmConfig
-from harness.tools.llm.conversation import Conversation, load_machine
+from harness.tools.llm.conversation import Conversation, Machine
 from harness.tools.llm.lowering import MLC, build_executable, target_of
 from harness.tools.llm.network import CREATE, PAGE, PREFILL, build_module
 from harness.tools.llm.run import load_library
@@ -74,7 +74,7 @@ def test_a_buffer_of_more_than_1_gib_is_refused_by_the_device(device: AdbDevice,
         machine = conversation.machine
         sizes = [machine.shape(size) for size in (1, 1 << 23, 512, PAGE, 0)]
         with pytest.raises(Failure, match="code=-61") as caught:
-            machine.call(CREATE, *sizes, timeout_s=LONG_S)
+            machine.call(CREATE, *sizes)
     assert outcome_of(caught.value) == (Outcome.RUNTIME_ERROR, Owner.PATH)
     assert "no room for a buffer of this size" in caught.value.hint
 
@@ -99,7 +99,7 @@ def test_a_process_that_dies_in_a_prefill_is_a_crash(phone: VirtualPhone, device
 def test_a_prefill_that_never_ends_is_a_hang(phone: VirtualPhone, device: AdbDevice, library: Path) -> None:
     phone.fault(hang_kernels=Kernels(kernel="*prefill*"))
     with conversing(device, library) as conversation:
-        conversation.timeout_s = 1.0
+        conversation.machine.timeout_s = 1.0
         with pytest.raises(Failure) as caught:
             conversation.step(PREFILL, PROMPT)
     assert outcome_of(caught.value) == (Outcome.HANG, Owner.PATH)
@@ -110,7 +110,7 @@ def test_a_library_of_another_tvm_than_the_runtimes_is_the_rigs(device: AdbDevic
     export(caller("vm.builtin.kv_state_of_another_tvm"), library, None)
     loadable = Loadable(library, sha256_of(library), 1)
     with device.session({}, timeout_s=LONG_S) as session, pytest.raises(Failure) as caught:
-        load_machine(session, loadable, timeout_s=LONG_S)
+        Machine(session, loadable, LONG_S)
     assert outcome_of(caught.value) == (Outcome.INFRA_ERROR, Owner.RIG)
     assert "the library does not fit TVM's runtime" in caught.value.message
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
@@ -110,9 +110,15 @@ class LibraryTable(BaseModel, ABC):
     tests: list[str] = Field([*TESTS], min_length=1)
     chunk: int | None = Field(None, gt=0, le=CHUNK)
 
+    def tasks(self, folder: Path) -> list[Any]:
+        """Return each test of each library; paths are below a folder. Raises UsageError."""
+        tests = [test_of(name) for name in self.tests]
+        facts = {"chunk": self.chunk, "length": max(test.length for test in tests)}
+        return [task(test=test, **facts) for task in self.libraries(folder) for test in tests]
+
     @abstractmethod
-    def tasks(self, folder: Path) -> Sequence[Any]:
-        """Return the tests of each library; paths are below a folder. Raises UsageError."""
+    def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
+        """Yield what makes a task of a library. Raises UsageError."""
 
 
 @dataclass(frozen=True)
@@ -127,17 +133,17 @@ class LibraryTask:
     model: str
     weights: str
     """A folder; of our network also `seed`."""
-    test: LlmTest
-    chunk: int | None
-    """Most tokens of a step; None to choose it on the device."""
-    length: int
-    """Tokens of the longest text that any test of the same library is judged on."""
     config: LlmConfig | None
     """The network; None of a library whose network nobody knows."""
     form: Format
     pipeline: str
     parameters: int
     """Number of weights."""
+    test: LlmTest
+    chunk: int | None
+    """Most tokens of a step; None to choose it on the device."""
+    length: int
+    """Tokens of the longest text that any test of the same library is judged on."""
 
     @property
     def title(self) -> str:
@@ -165,18 +171,13 @@ class LibraryTask:
         return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.judge", **more)
 
     @classmethod
-    def of_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[Self]:
-        """Return the tests that a table of a suite asks for. Raises UsageError with the key at fault."""
+    def read_table(cls, table: Mapping[str, Any], folder: Path, word: str = "") -> Sequence[ProgramModel]:
+        """Return the programs of a table of a suite. Raises UsageError with the key at fault."""
         try:
-            return cls.table.model_validate(table).tasks(folder)
+            return [task.program(word) for task in cls.table.model_validate(table).tasks(folder)]
         except ValidationError as error:
             key, keys = str(error.errors()[0]["loc"][0]), cls.table.model_fields
             raise UsageError(reason_alone(error), hint="" if key in keys else suggestion(key, keys)) from None
-
-    @classmethod
-    def read_table(cls, table: Mapping[str, Any], folder: Path) -> Sequence[ProgramModel]:
-        """Return the programs of a table."""
-        return [task.program() for task in cls.of_table(table, folder)]
 
     @classmethod
     def read_word(cls, _word: str) -> Sequence[ProgramModel]:
@@ -190,9 +191,8 @@ class LibraryTask:
 
     def program(self, word: str = "") -> ProgramModel:
         """Return it as a model of a suite."""
-        name, fields = f"{self.title}_{self.test.part}", asdict(self)
-        precision = Precision(self.form.dtype)
-        return ProgramModel(kind=self.kind, name=name, precision=precision, fields=fields, word=word)
+        names = {"kind": self.kind, "name": f"{self.title}_{self.test.part}", "word": word}
+        return ProgramModel(**names, precision=Precision(self.form.dtype), fields=asdict(self))
 
 
 class LlmTable(LibraryTable):
@@ -209,27 +209,22 @@ class LlmTable(LibraryTable):
     def _may_be_one(cls, words: Any) -> Any:
         return [words] if isinstance(words, str) else words
 
-    def tasks(self, folder: Path) -> list[LlmTask]:
-        """Return the tests of each library; paths are below a folder. Raises UsageError."""
+    def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
+        """Yield the network in each format by each pipeline. Raises UsageError."""
         file = config_file(self.llm, folder)
         if self.llm not in ZOO and file is None:
             hint = f"give a config.json, or its folder; {suggestion(self.llm, ZOO)}"
             raise UsageError(f"there is no language model {self.llm!r}", hint=hint)
         config = read_config(file) if file else ZOO[self.llm]
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
-        tests = [test_of(name) for name in self.tests]
         for key, words, choices in (("format", self.format, FORMATS), ("pipeline", self.pipeline, PIPELINES)):
             if unknown := next((word for word in words if word not in choices), None):
                 raise UsageError(f"there is no {key} {unknown!r}", hint=suggestion(unknown, choices))
-        name, length = self.name or _name(self.llm, file), max(test.length for test in tests)
-        tasks = [
-            LlmTask(name, weights, test, self.chunk, length, config, FORMATS[form], pipeline, config.parameters)
-            for form, pipeline, test in product(self.format, self.pipeline, tests)
-        ]
-        for task in tasks[:: len(tests)]:
-            require_groups(config, task.form)
         weights_of(config, weights).require_complete()
-        return tasks
+        for name, pipeline in product(self.format, self.pipeline):
+            require_groups(config, FORMATS[name])
+            facts = config, FORMATS[name], pipeline, config.parameters
+            yield partial(LlmTask, self.name or _name(self.llm, file), weights, *facts)
 
 
 @dataclass(frozen=True)
@@ -256,7 +251,7 @@ class LlmTask(LibraryTask):
     def read_word(cls, word: str) -> Sequence[ProgramModel]:
         """Return the programs of a network by its name, its `config.json` or that one's folder."""
         meant = word in ZOO or config_file(word) is not None
-        return [task.program(word) for task in tasks_of([word])] if meant else []
+        return cls.read_table({"llm": word}, Path(), word) if meant else []
 
     @staticmethod
     def unsupported(_program: ProgramModel, path: str) -> str:
@@ -283,8 +278,8 @@ class MlcTable(LibraryTable):
     mlc: str
     weights: str
 
-    def tasks(self, folder: Path) -> list[MlcTask]:
-        """Return its tests; paths are below a folder. Raises UsageError."""
+    def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
+        """Yield it alone. Raises UsageError."""
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
@@ -292,10 +287,8 @@ class MlcTable(LibraryTable):
         name, settings, network = self.name or safe_name(library.stem), stored.settings, stored.settings.network
         if network:
             MlcWeights(network, stored).require_complete()
-        tests = [test_of(name) for name in self.tests]
-        length = max(test.length for test in tests)
-        facts = network, Format(settings.quantization, settings.dtype), MLC_LLM, stored.parameters, str(library)
-        return [MlcTask(name, str(weights), test, self.chunk, length, *facts) for test in tests]
+        facts = network, Format(settings.quantization, settings.dtype), MLC_LLM, stored.parameters
+        yield partial(MlcTask, name, str(weights), *facts, library=str(library))
 
 
 @dataclass(frozen=True)
@@ -345,7 +338,8 @@ def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: An
 def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
     """Return the tests of the models of a command line; `choices` are keys of a table. Raises UsageError."""
     keys = {key: value for key, value in choices.items() if value}
-    return [task for model in models for task in LlmTask.of_table({"llm": model, **keys}, Path())]
+    tables = ({"llm": model, **keys} for model in models)
+    return [LlmTask.of(program) for table in tables for program in LlmTask.read_table(table, Path())]
 
 
 def config_file(model: str, folder: Path = Path()) -> Path | None:

@@ -41,14 +41,22 @@ class Machine(RpcProgram):
     weights_bytes = 0
     """Size of the weights that were brought."""
 
-    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+    def __init__(self, session: RpcSession, loadable: Loadable, timeout_s: float) -> None:
+        """Push (by hash), load and initialise a library. Each later call has as much time."""
+        deadline = Deadline(timeout_s)
+        session.probe.count(deadline)
+        pushed = session.bring(loadable.library, loadable.sha256, deadline)
+        super().__init__(session, loadable, pushed, timeout_s=deadline.remaining_s)
+        self.timeout_s = timeout_s
+
+    def runtime(self, function: str, *arguments: Any) -> Any:
         """Call a global function of the runtime, such as one that changes a state."""
-        with self._session.calling(function, timeout_s):
+        with self._session.calling(function, self.timeout_s):
             return self._session.remote.get_function(function)(*arguments)
 
-    def parameters(self, files: Mapping[str, Path], names: Sequence[str], *, timeout_s: float) -> Any:
+    def parameters(self, files: Mapping[str, Path], names: Sequence[str]) -> Any:
         """Push a folder of TVM's tensor cache by hash, and return its tensors of these names on the device."""
-        deadline = Deadline(timeout_s)
+        deadline = Deadline(self.timeout_s)
         folder = bring_folder(self._session, files, deadline)
         self.weights_bytes = sum(file.stat().st_size for file in files.values())
         with self._session.calling("loading weights", deadline.remaining_s):
@@ -58,23 +66,23 @@ class Machine(RpcProgram):
             function("vm.builtin.tensor_cache.clear")()
             return parameters
 
-    def call(self, function: str, *arguments: Any, timeout_s: float) -> Any:
+    def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of the library with what is on the device, and return what stays there."""
         import tvm.runtime
 
-        with self._session.calling(f"calling {function} of {self._loadable.library.name}", timeout_s):
+        with self._session.calling(f"calling {function} of {self._loadable.library.name}", self.timeout_s):
             values = [tvm.runtime.tensor(a, self._device) if isinstance(a, np.ndarray) else a for a in arguments]
             return self._vm.module[function](*values)
 
     def shape(self, *extents: int) -> Any:
         """Return a shape on the device."""
-        return self._session.remote.get_function("ffi.Shape")(*extents)
+        return self.runtime("ffi.Shape", *extents)
 
-    def invoke(self, function: str, *arguments: Any, timeout_s: float, first: bool = False) -> list[Array]:
+    def invoke(self, function: str, *arguments: Any, first: bool = False) -> list[Array]:
         """Call a function of the library with arrays, states and parameters; return its tensors, or the `first`."""
         import tvm.runtime
 
-        with self._session.calling(f"running {function} of {self._loadable.library.name}", timeout_s):
+        with self._session.calling(f"running {function} of {self._loadable.library.name}", self.timeout_s):
             values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
             self._vm.set_input(function, *values)
             self._vm.invoke_stateful(function)
@@ -82,14 +90,6 @@ class Machine(RpcProgram):
             self._loadable = replace(self._loadable, entry=function, host_entry=function)
             outputs = self._vm.module["get_output"](function, 0) if first else self._vm.get_outputs(function)
             return copy_tensors(outputs)
-
-
-def load_machine(session: RpcSession, loadable: Loadable, *, timeout_s: float) -> Machine:
-    """Push (by hash), load and initialise such a library."""
-    deadline = Deadline(timeout_s)
-    session.probe.count(deadline)
-    pushed = session.bring(loadable.library, loadable.sha256, deadline)
-    return Machine(session, loadable, pushed, timeout_s=deadline.remaining_s)
 
 
 def bring_folder(session: RpcSession, files: Mapping[str, Path], deadline: Deadline) -> str:
@@ -127,7 +127,6 @@ class Conversation:
 
     machine: Machine
     weights: Any
-    timeout_s: float
     length: int = 0
     """Tokens in the cache."""
     chunk: int = CHUNK
@@ -142,11 +141,10 @@ class Conversation:
 
     def __post_init__(self) -> None:
         sizes = map(self.machine.shape, (1, self.room, self.chunk, PAGE, int(self.window[0] > 0)))
-        self._state = self.machine.call(self.create, *sizes, timeout_s=self.timeout_s)
+        self._state = self.machine.call(self.create, *sizes)
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a text in an empty cache."""
         self._change("kv_state_add_sequence", SEQUENCE)
         if self.window[0] > 0:
             self._change("attention_kv_cache_enable_sliding_window_for_seq", SEQUENCE, *self.window)
@@ -169,14 +167,13 @@ class Conversation:
         started = time.perf_counter()
         timed = self.timed(PREFILL_AGAIN, np.zeros(tokens, np.int32))
         first_ms = 1e3 * (time.perf_counter() - started)
-        ms = min(timed.wall_ms(2, timeout_s=self.timeout_s))
+        ms = min(timed.wall_ms(2, timeout_s=self.machine.timeout_s))
         timed.end()
         return StepTrial(tokens, first_ms, ms)
 
     def step(self, step: Step, tokens: Array) -> list[Array]:
         """Take tokens; return logits (positions, vocabulary), and what leaves each layer if the step tells it."""
-        arguments = (tokens.astype("int32"), self._state, self.weights)
-        outputs = self.machine.invoke(step.name, *arguments, timeout_s=self.timeout_s)
+        outputs = self.machine.invoke(step.name, tokens.astype("int32"), self._state, self.weights)
         self.length += 0 if step.forgets else len(tokens)
         return [output.reshape(-1, output.shape[-1]) for output in outputs]
 
@@ -219,9 +216,8 @@ class Conversation:
             self.answer(PREFILL, tokens[:depth])
         return tokens[depth:]
 
-    def _change(self, function: str, *arguments: int) -> None:
-        name = f"vm.builtin.{function}"
-        self.machine.runtime(name, self._state, *arguments, timeout_s=self.timeout_s)
+    def _change(self, function: str, *arguments: Any) -> None:
+        self.machine.runtime(f"vm.builtin.{function}", self._state, *arguments)
 
 
 @dataclass

@@ -82,12 +82,12 @@ def take_library(job: dict[str, Any], out: Path) -> CompileResult:
     return CompileResult(LIBRARY, 1, [], 1, [], {"buffer_bytes": job["buffer_bytes"]}, 0.0)
 
 
-def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_s: float) -> Conversation:
+def open_conversation(machine: Machine, folder: MlcFolder, length: int) -> Conversation:
     """Bring the weights, and begin. Raises CompileFailure where the library and they are out of step.
 
     Raises Unsupported where a text of this length does not fit.
     """
-    metadata = _metadata(machine, timeout_s)
+    metadata = _metadata(machine)
     if length > metadata.room:
         why = f"a text of {length} tokens does not fit: mlc-llm compiled the library for {metadata.room}"
         raise Unsupported(why, hint="take a shorter test, such as `--test pp32`")
@@ -98,17 +98,17 @@ def open_conversation(machine: Machine, folder: MlcFolder, length: int, timeout_
             wants = f"{parameter.name} as {parameter.dtype} {list(parameter.shape)}"
             hint = "convert the weights and compile the library with one version of mlc-llm"
             raise CompileFailure(f"the library takes {wants}, and {folder.place} has {has}", hint=hint)
-    weights = machine.parameters(folder.files(), [weight.name for weight in metadata.params], timeout_s=timeout_s)
+    weights = machine.parameters(folder.files(), [weight.name for weight in metadata.params])
     window = (metadata.sliding_window_size, max(metadata.attention_sink_size, 0))
     chunk = min(CHUNK, metadata.prefill_chunk_size)
-    return MlcConversation(machine, weights, timeout_s, 0, chunk, CREATE, metadata.room, window)
+    return MlcConversation(machine, weights, 0, chunk, CREATE, metadata.room, window)
 
 
-def _metadata(machine: Machine, timeout_s: float) -> Metadata:
+def _metadata(machine: Machine) -> Metadata:
     """Return what the library says of itself. Raises CompileFailure if it cannot be run here."""
-    text = machine.call("_metadata", timeout_s=timeout_s)
+    text = str(machine.call("_metadata"))
     try:
-        metadata = Metadata.model_validate(read_object(str(text)))
+        metadata = Metadata.model_validate(read_object(text))
     except ValueError as error:
         raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {reason_alone(error)}") from error
     parts = metadata.tensor_parallel_shards, metadata.pipeline_parallel_stages
@@ -133,14 +133,11 @@ class MlcConversation(Conversation):
 
     def forward(self, step: Step, tokens: Array) -> Array:
         """Take tokens, and leave the step open: what is called again is the same step."""
-        machine, timeout_s = self.machine, self.timeout_s
-        rows = machine.call("embed", tokens.astype("int32"), self.weights, timeout_s=timeout_s)
-        shape = machine.shape(1, *(int(extent) for extent in rows.shape))
-        embedded = machine.runtime("vm.builtin.reshape", rows, shape, timeout_s=timeout_s)
-        sequences, lengths = machine.shape(SEQUENCE), machine.shape(len(tokens))
-        begin = "vm.builtin.kv_state_begin_forward"
-        machine.runtime(begin, self._state, sequences, lengths, timeout_s=timeout_s)
-        return machine.invoke(_function(step), embedded, self._state, self.weights, timeout_s=timeout_s, first=True)[0]
+        machine = self.machine
+        rows = machine.call("embed", tokens.astype("int32"), self.weights)
+        embedded = machine.runtime("vm.builtin.reshape", rows, machine.shape(1, *map(int, rows.shape)))
+        self._change("kv_state_begin_forward", machine.shape(SEQUENCE), machine.shape(len(tokens)))
+        return machine.invoke(_function(step), embedded, self._state, self.weights, first=True)[0]
 
     def end_forward(self, step: Step, count: int) -> None:
         """End a step of so many tokens, and take back what it is to forget."""

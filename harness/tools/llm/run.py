@@ -36,7 +36,7 @@ from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
-from harness.tools.llm.conversation import Conversation, load_machine
+from harness.tools.llm.conversation import Conversation, Machine
 from harness.tools.llm.folders import MlcFolder, weights_of
 from harness.tools.llm.judge import LlmTruth
 from harness.tools.llm.mlc import open_conversation
@@ -56,8 +56,8 @@ UNKNOWN_NETWORK = "nobody knows the library's network: its answers are held to e
 
 def load_library(session: RpcSession, loadable: Loadable, folder: Path, timeout_s: float) -> Conversation:
     """Load a library of our network, and its weights from a folder like mlc-llm's. Raises what the session raises."""
-    machine, stored = load_machine(session, loadable, timeout_s=timeout_s), MlcFolder(folder)
-    return Conversation(machine, machine.parameters(stored.files(), [*stored.weights], timeout_s=timeout_s), timeout_s)
+    machine, stored = Machine(session, loadable, timeout_s), MlcFolder(folder)
+    return Conversation(machine, machine.parameters(stored.files(), [*stored.weights]))
 
 
 def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, timeout_s: float) -> Conversation:
@@ -65,8 +65,7 @@ def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, time
     if isinstance(task, LlmTask):
         folder = weights_folder(weights_of(task.config, task.weights), task.form, cache_root())
         return load_library(session, loadable, folder, timeout_s)
-    machine = load_machine(session, loadable, timeout_s=timeout_s)
-    return open_conversation(machine, task.folder, task.test.length, timeout_s)
+    return open_conversation(Machine(session, loadable, timeout_s), task.folder, task.test.length)
 
 
 def _judge_of(task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> LlmTruth | Invariants:

@@ -69,14 +69,14 @@ def test_unknown_words_are_refused(choice: dict[str, list[str]]) -> None:
 
 def test_an_unknown_key_is_named() -> None:
     with pytest.raises(UsageError, match="formt") as refusal:
-        LlmTask.of_table({"llm": "llama_tiny", "formt": "float32"}, Path())
+        LlmTask.read_table({"llm": "llama_tiny", "formt": "float32"}, Path())
     assert "format" in refusal.value.hint
 
 
 @pytest.mark.parametrize("key", ["tests", "format", "pipeline"])
 def test_a_list_without_a_word_is_refused(key: str) -> None:
     with pytest.raises(UsageError, match=f"{key}: List should have at least 1") as refusal:
-        LlmTask.of_table({"llm": "llama_tiny", key: []}, Path())
+        LlmTask.read_table({"llm": "llama_tiny", key: []}, Path())
     assert not refusal.value.hint
 
 

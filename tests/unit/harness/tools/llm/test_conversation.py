@@ -18,6 +18,7 @@ class Machine:
     """Takes a ms for each token of the last step, and `least_ms` at least; launches a kernel for each token."""
 
     least_ms: float = 0.0
+    timeout_s: float = 1.0
     steps: list[int] = field(default_factory=list)
     """Tokens of each step that was taken."""
     removed: list[int] = field(default_factory=list)
@@ -27,14 +28,14 @@ class Machine:
     def shape(self, extent: int) -> int:
         return extent
 
-    def call(self, function: str, *sizes: int, timeout_s: float) -> str:
+    def call(self, function: str, *sizes: int) -> str:
         return function
 
-    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> None:
+    def runtime(self, function: str, *arguments: Any) -> None:
         self.removed += arguments[2:] if function.endswith("popn") else ()
         self.changes.append((function.removeprefix("vm.builtin."), *arguments[1:]))
 
-    def invoke(self, function: str, tokens: Any, *rest: Any, timeout_s: float) -> list[Any]:
+    def invoke(self, function: str, tokens: Any, *rest: Any) -> list[Any]:
         self.steps.append(len(tokens))
         return [np.zeros((1, 4))]
 
@@ -50,7 +51,7 @@ class Machine:
 @pytest.fixture
 def conversation() -> Conversation:
     made: Any = Machine()
-    return Conversation(made, None, 1.0)
+    return Conversation(made, None)
 
 
 @pytest.mark.parametrize(("ms", "tokens"), [(0.0, 512), (62.5, 512), (63.0, 256), (500.0, 64), (1e9, 1)])
@@ -66,7 +67,7 @@ def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
     least_ms: float, tried: list[int], chunk: int
 ) -> None:
     machine: Any = Machine(least_ms)
-    conversation = Conversation(machine, None, 1.0)
+    conversation = Conversation(machine, None)
     first, largest = conversation.choose_chunk()
     assert machine.steps == tried
     assert (first.tokens, largest.tokens, largest.ms) == (2, tried[-1], max(float(tried[-1]), least_ms))
@@ -75,7 +76,7 @@ def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
 
 def test_a_library_with_shorter_steps_than_a_trial_gets_none_that_is_longer() -> None:
     machine: Any = Machine()
-    conversation = Conversation(machine, None, 1.0, chunk=8)
+    conversation = Conversation(machine, None, chunk=8)
     conversation.choose_chunk()
     assert machine.steps == [2, 8]
     assert conversation.chunk == 8
@@ -83,7 +84,7 @@ def test_a_library_with_shorter_steps_than_a_trial_gets_none_that_is_longer() ->
 
 def test_a_sliding_window_is_there_for_each_text() -> None:
     machine: Any = Machine()
-    Conversation(machine, None, 1.0, window=(256, 4)).restart()
+    Conversation(machine, None, window=(256, 4)).restart()
     begin = [("kv_state_add_sequence", 0), ("attention_kv_cache_enable_sliding_window_for_seq", 0, 256, 4)]
     assert machine.changes == [*begin, ("kv_state_clear",), *begin]
 

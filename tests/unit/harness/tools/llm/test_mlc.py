@@ -125,27 +125,24 @@ class Machine:
     def __init__(self, metadata: str) -> None:
         self.metadata, self.sizes, self.names = metadata, list[int](), list[str]()
 
-    def call(self, function: str, *sizes: int, timeout_s: float) -> Any:
+    def call(self, function: str, *sizes: int) -> Any:
         self.sizes += sizes
         return self.metadata if function == "_metadata" else "state"
 
-    def has(self, function: str, *, timeout_s: float) -> bool:
-        return function == "create_tir_paged_kv_cache"
-
-    def parameters(self, files: Any, names: list[str], *, timeout_s: float) -> None:
+    def parameters(self, files: Any, names: list[str]) -> None:
         self.names += names
 
     def shape(self, extent: int) -> int:
         return extent
 
-    def runtime(self, function: str, *arguments: Any, timeout_s: float) -> None:
+    def runtime(self, function: str, *arguments: Any) -> None:
         pass
 
 
 def opened(folder: Path, length: int = 32, **metadata: Any) -> Any:
     """Open a conversation with a library that says this; return what it was asked for."""
     machine: Any = Machine(json.dumps({**METADATA, **metadata}))
-    open_conversation(machine, MlcFolder(write(folder)), length, 1.0)
+    open_conversation(machine, MlcFolder(write(folder)), length)
     return machine
 
 
@@ -203,7 +200,7 @@ def test_weights_that_the_library_does_not_take_are_named(params: list[dict[str,
 def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: str, tmp_path: Path) -> None:
     machine: Any = Machine(metadata)
     with pytest.raises(Failure, match=reason) as caught:
-        open_conversation(machine, MlcFolder(write(tmp_path)), 32, 1.0)
+        open_conversation(machine, MlcFolder(write(tmp_path)), 32)
     assert "\n" not in caught.value.message
 
 

@@ -33,7 +33,6 @@ class RightLibrary(Conversation):
 
     machine: Any = None
     weights: Any = None
-    timeout_s: float = 1.0
     asked: list[tuple[str, int]] = field(default_factory=list)
 
     def step(self, step: Step, tokens: Any) -> list[Any]:
