@@ -64,26 +64,22 @@ class LlmConfig:
     scaling: RopeScaling | None = None
 
     @property
-    def qkv_rows(self) -> int:
-        """Rows of the product that makes queries, keys and values."""
-        return (self.heads + 2 * self.kv_heads) * self.head_dim
-
-    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each weight by its name, matrices as (outputs, inputs), in the order of the library's parameters."""
         shapes: dict[str, tuple[int, ...]] = {"embed.weight": (self.vocabulary, self.hidden)}
         for layer in range(self.layers):
-            shapes.update({f"layers.{layer}.{name}": shape for name, shape in self._layer_shapes.items()})
+            shapes.update({f"layers.{layer}.{name}": shape for name, shape in self.layer_shapes.items()})
         shapes["norm.weight"] = (self.hidden,)
         return shapes if self.tied else {**shapes, "head.weight": (self.vocabulary, self.hidden)}
 
     @property
-    def _layer_shapes(self) -> dict[str, tuple[int, ...]]:
-        attention = self.heads * self.head_dim
+    def layer_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each weight of a layer."""
+        attention, rows = self.heads * self.head_dim, (self.heads + 2 * self.kv_heads) * self.head_dim
         return {
             "norm1.weight": (self.hidden,),
-            "qkv.weight": (self.qkv_rows, self.hidden),
-            **({"qkv.bias": (self.qkv_rows,)} if self.qkv_bias else {}),
+            "qkv.weight": (rows, self.hidden),
+            **({"qkv.bias": (rows,)} if self.qkv_bias else {}),
             **(dict.fromkeys(("q_norm.weight", "k_norm.weight"), (self.head_dim,)) if self.head_norms else {}),
             "o.weight": (self.hidden, attention),
             **({"o.bias": (self.hidden,)} if self.output_bias else {}),

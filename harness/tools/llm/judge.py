@@ -118,16 +118,14 @@ def compute(
     """
     cached = functools.cache(tensor)
     networks = [_Network(config, cached, arithmetic, len(tokens)) for arithmetic in (Exact(), *more)]
-    states = [network.embed(tokens) for network in networks]
-    hidden: list[list[Any]] = [[] for _ in networks]
+    states = [[network.embed(tokens)] for network in networks]
     for layer in range(config.layers):
         cached.cache_clear()
-        states = [network.layer(x, f"layers.{layer}.") for network, x in zip(networks, states, strict=True)]
-        for layers, x in zip(hidden, states, strict=True):
-            layers.append(x)
+        for network, own in zip(networks, states, strict=True):
+            own.append(network.layer(own[-1], f"layers.{layer}."))
     cached.cache_clear()
-    for network, x, layers in zip(networks, states, hidden, strict=True):
-        yield ReferenceAnswer(network.logits(x), np.stack(layers))
+    for network, (_, *hidden) in zip(networks, states, strict=True):
+        yield ReferenceAnswer(network.logits(hidden[-1]), np.stack(hidden))
 
 
 class _Network:
@@ -141,11 +139,9 @@ class _Network:
         self._mask = np.triu(np.full((count, count), -np.inf), 1)
 
     def weight(self, name: str) -> Any:
-        """Return a weight in float64."""
         return self._tensor(name).astype("float64")
 
     def embed(self, tokens: Array) -> Any:
-        """Return the rows of the table of embeddings."""
         return self._tensor("embed.weight")[tokens].astype("float64")
 
     def norm(self, x: Any, name: str) -> Any:
@@ -156,13 +152,11 @@ class _Network:
         return self._kept(product + self.weight(f"{name}.bias") if bias else product)
 
     def logits(self, x: Any) -> Any:
-        """Return the logits of what leaves the last layer."""
         x, head = self.norm(x, "norm.weight"), "embed.weight" if self._config.tied else "head.weight"
         blocks = (block.astype("float64") for block in row_blocks(self._tensor(head)))
         return self._kept(np.concatenate([self._product(x, block) for block in blocks], -1))
 
     def layer(self, x: Any, prefix: str) -> Any:
-        """Return what leaves a layer."""
         c = self._config
         qkv = self.linear(self.norm(x, prefix + "norm1.weight"), prefix + "qkv", bias=c.qkv_bias)
         mixed = self._attend(*self._heads(qkv, prefix))

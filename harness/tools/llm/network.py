@@ -137,23 +137,21 @@ def _decoder() -> Any:
         def rows(self, tokens: Any) -> Any:
             return op.take(self.weight, tokens, axis=0)
 
-    def matrix(form: Format, name: str, outputs: int, inputs: int, bias: bool = False) -> Any:
-        if is_packed(f"{name}.weight", form):
-            return PackedMatrix(outputs, inputs, form.dtype, is_transposed(f"{name}.weight", form), bias)
+    def module(c: LlmConfig, form: Format, name: str) -> Any:
+        weight, bias = f"{name}.weight", f"{name}.bias" in c.shapes
+        if "norm" in name:
+            return nn.RMSNorm(*c.shapes[weight], -1, c.eps, bias=False, dtype=form.dtype)
+        outputs, inputs = c.shapes[weight]
+        if is_packed(weight, form):
+            return PackedMatrix(outputs, inputs, form.dtype, is_transposed(weight, form), bias)
         return PlainMatrix(inputs, outputs, bias, form.dtype)
 
     class Layer(nn.Module):  # type: ignore[misc]
         def __init__(self, c: LlmConfig, form: Format) -> None:
             super().__init__()
             self.c = c
-            self.norm1 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.qkv = matrix(form, "qkv", c.qkv_rows, c.hidden, c.qkv_bias)
-            for name in ("q_norm", "k_norm") if c.head_norms else ():
-                setattr(self, name, nn.RMSNorm(c.head_dim, -1, c.eps, bias=False, dtype=form.dtype))
-            self.o = matrix(form, "o", c.hidden, c.heads * c.head_dim, c.output_bias)
-            self.norm2 = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.gate_up = matrix(form, "gate_up", 2 * c.intermediate, c.hidden)
-            self.down = matrix(form, "down", c.hidden, c.intermediate)
+            for name in dict.fromkeys(weight.partition(".")[0] for weight in c.layer_shapes):
+                setattr(self, name, module(c, form, f"layers.0.{name}"))
 
         def forward(self, x: Any, state: Any, index: int) -> Any:
             c = self.c
@@ -172,10 +170,10 @@ def _decoder() -> Any:
         def __init__(self, c: LlmConfig, form: Format, target: Any) -> None:
             super().__init__()
             self.c, self.form, self.target = c, form, target
-            self.embed = matrix(form, "embed", c.vocabulary, c.hidden)
+            self.embed = module(c, form, "embed")
             self.layers = nn.ModuleList([Layer(c, form) for _ in range(c.layers)])
-            self.norm = nn.RMSNorm(c.hidden, -1, c.eps, bias=False, dtype=form.dtype)
-            self.head = None if c.tied else matrix(form, "head", c.vocabulary, c.hidden)
+            self.norm = module(c, form, "norm")
+            self.head = None if c.tied else module(c, form, "head")
 
         def _states(self, tokens: Any, state: Any) -> list[Any]:
             x = op.unsqueeze(self.embed.rows(tokens), 0)
@@ -186,8 +184,7 @@ def _decoder() -> Any:
             return states
 
         def _logits(self, x: Any) -> Any:
-            logits = (self.embed if self.head is None else self.head)(self.norm(x))
-            return logits if self.form.dtype == "float32" else logits.astype("float32")
+            return (self.head or self.embed)(self.norm(x)).astype("float32")
 
         def all_positions(self, tokens: Any, state: Any) -> Any:
             states = self._states(tokens, state)

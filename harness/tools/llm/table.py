@@ -69,7 +69,7 @@ def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
 def _row(record: Record) -> tuple[str, ...]:
     part = record.part(LlmPart)
     assert part
-    pipeline = "" if part.pipeline == "mlc" else f" {part.pipeline}"
+    pipeline = "" if part.pipeline == MLC else f" {part.pipeline}"
     return (
         f"{part.model} {part.format}",
         _size(part.weights_bytes) if part.weights_bytes else "-",
@@ -109,13 +109,12 @@ def _ratios(records: Sequence[Record]) -> list[str]:
     lines = [
         f"  {' '.join(key[:3])}: pipeline {MLC} makes {of[MLC] / of[DEFAULT]:.1f} times the tokens of {DEFAULT}"
         for key, of in rates.items()
-        if len(of) == len(PIPELINES)
+        if of.keys() >= {*PIPELINES}
     ]
     return ["", *lines] if lines else []
 
 
 def _facts(record: Record) -> list[tuple[str, str]]:
-    """Return what a report says below a case."""
     part = record.part(LlmPart)
     assert part
     error = "" if part.error is None else f", error {part.error:.1e}, KL {part.divergence:.1e}"

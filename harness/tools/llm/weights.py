@@ -127,15 +127,15 @@ class SeededWeights(ModelWeights):
         """Return a weight; the same name has the same numbers in every run."""
         import numpy as np
 
-        rng = np.random.default_rng(zlib.crc32(name.encode()))
-        return np.asarray(self._draw(name, self.config.shapes[name], rng), np.float32)
+        return np.asarray(self._draw(name, np.random.default_rng(zlib.crc32(name.encode()))), np.float32)
 
     def require_complete(self) -> None:
         """Do nothing: none is missing."""
 
-    def _draw(self, name: str, shape: tuple[int, ...], rng: Any) -> Any:
+    def _draw(self, name: str, rng: Any) -> Any:
         import numpy as np
 
+        shape = self.config.shapes[name]
         normal = rng.standard_normal(shape, dtype=np.float32)
         if "norm" in name:
             scale = (1 + 0.1 * normal) * np.where(rng.random(shape) < OUTLIER_SHARE, OUTLIER_FACTOR, 1.0)

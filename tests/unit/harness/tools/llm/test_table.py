@@ -62,6 +62,12 @@ def test_the_ratio_of_the_pipelines_stands_below() -> None:
     assert "pp32: pipeline mlc makes 8.0 times the tokens of default" in text
 
 
+def test_a_library_of_mlc_llm_has_no_part_in_the_ratio() -> None:
+    records = [record(), record(pipeline="mlc-llm", tokens_per_s=800.0)]
+    assert "times the tokens" not in as_text(records)
+    assert "makes 8.0 times the tokens" in as_text([*records, record(pipeline="default", tokens_per_s=400.0)])
+
+
 def test_pipelines_on_two_devices_have_no_ratio() -> None:
     other = record(pipeline="default", tokens_per_s=400.0, identity_key="phone-Adreno-12345678")
     assert "times the tokens" not in as_text([record(), other])
