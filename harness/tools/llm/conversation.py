@@ -156,7 +156,7 @@ class Conversation:
         Returns the first step that was tried, and the largest. None is tried that may take longer than the watchdog
         allows, by the one before.
         """
-        first = largest = self._try(FIRST_TOKENS)
+        first = largest = self._try(min(FIRST_TOKENS, self.chunk))
         most = min(TRIAL_TOKENS, self.chunk)
         while not pinned and (tokens := largest.longest_step(WATCHDOG_MS, most)) > largest.tokens:
             largest = self._try(tokens)

@@ -235,10 +235,10 @@ class StoredWeight(Foreign):
     """A weight in the list."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[_Whole, ...]
     dtype: str
     format: str = "raw"
-    byteOffset: int = Field(0, ge=0)
+    byteOffset: _Whole = 0
 
     @property
     def halved(self) -> bool:
@@ -250,7 +250,7 @@ class Shard(Foreign):
     """A file of weights."""
 
     dataPath: str
-    nbytes: int = Field(ge=0)
+    nbytes: _Whole
     records: tuple[StoredWeight, ...]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -42,14 +42,13 @@ class WantedWeight(Foreign):
 
     def fits(self, stored: StoredTensor) -> bool:
         """Return whether a stored weight is this one."""
-        if len(self.shape) != len(stored.shape):
-            return False
-        extents = zip(self.shape, stored.shape, strict=True)
-        return self.dtype == stored.dtype and all(isinstance(want, str) or want == has for want, has in extents)
+        extents = zip(self.shape, stored.shape, strict=False)
+        alike = (self.dtype, len(self.shape)) == (stored.dtype, len(stored.shape))
+        return alike and all(isinstance(want, str) or want == has for want, has in extents)
 
 
 class Metadata(Foreign):
-    """What the library says of itself."""
+    """What a library that can be run here says of itself: it has one shard and a cache of keys and values."""
 
     context_window_size: int = -1
     """Most tokens in the cache; -1 with a sliding window."""
@@ -57,9 +56,9 @@ class Metadata(Foreign):
     attention_sink_size: int = -1
     """First tokens that a sliding window keeps; -1 for none."""
     prefill_chunk_size: int = Field(gt=0)
-    tensor_parallel_shards: int = 1
-    pipeline_parallel_stages: int = 1
-    kv_state_kind: str = "kv_cache"
+    tensor_parallel_shards: Literal[1] = 1
+    pipeline_parallel_stages: Literal[1] = 1
+    kv_state_kind: Literal["kv_cache"] = "kv_cache"
     params: tuple[WantedWeight, ...] = Field(min_length=1)
 
     @property
@@ -87,7 +86,12 @@ def open_conversation(machine: Machine, folder: MlcFolder, length: int) -> Conve
 
     Raises Unsupported where a text of this length does not fit.
     """
-    metadata = _metadata(machine)
+    text = str(machine.call("_metadata"))
+    try:
+        metadata = Metadata.model_validate(read_object(text))
+    except ValueError as error:
+        usual = "a library of mlc-llm with one shard and a cache of keys and values"
+        raise CompileFailure(f"the library's _metadata is not that of {usual}: {reason_alone(error)}") from error
     if length > metadata.room:
         why = f"a text of {length} tokens does not fit: mlc-llm compiled the library for {metadata.room}"
         raise Unsupported(why, hint="take a shorter test, such as `--test pp32`")
@@ -102,19 +106,6 @@ def open_conversation(machine: Machine, folder: MlcFolder, length: int) -> Conve
     window = (metadata.sliding_window_size, max(metadata.attention_sink_size, 0))
     chunk = min(CHUNK, metadata.prefill_chunk_size)
     return MlcConversation(machine, weights, 0, chunk, CREATE, metadata.room, window)
-
-
-def _metadata(machine: Machine) -> Metadata:
-    """Return what the library says of itself. Raises CompileFailure if it cannot be run here."""
-    text = str(machine.call("_metadata"))
-    try:
-        metadata = Metadata.model_validate(read_object(text))
-    except ValueError as error:
-        raise CompileFailure(f"the library's _metadata is not that of mlc-llm: {reason_alone(error)}") from error
-    parts = metadata.tensor_parallel_shards, metadata.pipeline_parallel_stages
-    if metadata.kv_state_kind != "kv_cache" or parts != (1, 1):
-        raise CompileFailure("only libraries with one shard and a cache of keys and values can be run")
-    return metadata
 
 
 @dataclass

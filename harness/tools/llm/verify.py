@@ -139,7 +139,7 @@ def hold(conversation: Conversation, tokens: Array, judge: LlmTruth | Invariants
         verdict.invariants[name] = accuracy.max_rel_err
         verdict.add(accuracy, f"invariant `{name}`")
     conversation.restart()
-    another = conversation.score((tokens + 1) % whole.shape[-1])
+    another = conversation.score((tokens + 1) % judge.vocabulary)
     accuracy = judge.compare_two(another[-1:], whole[-1:], len(tokens) - 1)
     if accuracy.right or not np.isfinite(whole).all():  # all that was compared has the same NaN then
         logits = " ".join(f"{logit:.4g}" for logit in whole[-1, :4])

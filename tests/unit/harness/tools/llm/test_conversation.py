@@ -74,12 +74,13 @@ def test_no_step_is_tried_that_may_take_longer_than_the_watchdog_allows(
     assert (conversation.chunk, conversation.length) == (chunk, 0)
 
 
-def test_a_library_with_shorter_steps_than_a_trial_gets_none_that_is_longer() -> None:
+@pytest.mark.parametrize(("chunk", "tried"), [(8, [2, 8]), (1, [1])])
+def test_a_library_with_shorter_steps_than_a_trial_gets_none_that_is_longer(chunk: int, tried: list[int]) -> None:
     machine: Any = Machine()
-    conversation = Conversation(machine, None, chunk=8)
+    conversation = Conversation(machine, None, chunk=chunk)
     conversation.choose_chunk()
-    assert machine.steps == [2, 8]
-    assert conversation.chunk == 8
+    assert machine.steps == tried
+    assert conversation.chunk == chunk
 
 
 def test_a_sliding_window_is_there_for_each_text() -> None:

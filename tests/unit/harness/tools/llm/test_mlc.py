@@ -57,6 +57,13 @@ def test_a_shard_that_is_missing_or_short_is_named(shard: dict[str, Any], tmp_pa
         MlcFolder(write(tmp_path, shard=shard)).files()
 
 
+@pytest.mark.parametrize("shape", [[-1, 2], [4.0, 2], [True, 2]])
+def test_a_shape_that_no_weight_has_is_refused(shape: list[Any], tmp_path: Path) -> None:
+    """A count of -1 would read whatever is behind it."""
+    with pytest.raises(ModelError, match=r"records\.0\.records\.0\.shape\.0"):
+        MlcFolder(write(tmp_path, shard={"records": [{**WEIGHT, "shape": shape}]})).files()
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"records": [1]}', '{"records": [{"dataPath": 1}]}', "\xff"])
 def test_what_is_no_list_is_refused(text: str, tmp_path: Path) -> None:
     weights = write(tmp_path)
@@ -189,12 +196,12 @@ def test_weights_that_the_library_does_not_take_are_named(params: list[dict[str,
 @pytest.mark.parametrize(
     ("metadata", "reason"),
     [
-        ("x", "not that of mlc-llm: Expecting value"),
-        ("[]", "not that of mlc-llm: its content is not a JSON object"),
-        (json.dumps({**METADATA, "params": [{**WEIGHT, "shape": [1.5]}]}), r"not that of mlc-llm: params\.0\.shape"),
-        (json.dumps({**METADATA, "tensor_parallel_shards": 2}), "one shard"),
-        (json.dumps({**METADATA, "pipeline_parallel_stages": 2}), "one shard"),
-        (json.dumps({**METADATA, "kv_state_kind": "rnn_state"}), "one shard"),
+        ("x", "Expecting value"),
+        ("[]", "its content is not a JSON object"),
+        (json.dumps({**METADATA, "params": [{**WEIGHT, "shape": [1.5]}]}), r"params\.0\.shape"),
+        (json.dumps({**METADATA, "tensor_parallel_shards": 2}), "one shard .*: tensor_parallel_shards"),
+        (json.dumps({**METADATA, "pipeline_parallel_stages": 2}), "one shard .*: pipeline_parallel_stages"),
+        (json.dumps({**METADATA, "kv_state_kind": "rnn_state"}), "cache of keys and values: kv_state_kind"),
     ],
 )
 def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: str, tmp_path: Path) -> None:
