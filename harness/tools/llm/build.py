@@ -72,7 +72,6 @@ def _memory(plans: Sequence[Any], lasting: Sequence[int]) -> dict[str, int]:
 
 
 def _planned_bytes(function: Any) -> list[int]:
-    """Return the size of each allocation of a function."""
     from tvm import relax
 
     sizes: list[int] = []

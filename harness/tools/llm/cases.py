@@ -211,20 +211,18 @@ class LlmTable(LibraryTable):
 
     def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
         """Yield the network in each format by each pipeline. Raises UsageError."""
-        file = config_file(self.llm, folder)
-        if self.llm not in ZOO and file is None:
+        if (network := network_of(self.llm, folder)) is None:
             hint = f"give a config.json, or its folder; {suggestion(self.llm, ZOO)}"
             raise UsageError(f"there is no language model {self.llm!r}", hint=hint)
-        config = read_config(file) if file else ZOO[self.llm]
+        own_name, config = network
         weights = self.weights if self.weights == SEED else str((folder / self.weights).absolute())
         for key, words, choices in (("format", self.format, FORMATS), ("pipeline", self.pipeline, PIPELINES)):
             if unknown := next((word for word in words if word not in choices), None):
                 raise UsageError(f"there is no {key} {unknown!r}", hint=suggestion(unknown, choices))
         weights_of(config, weights).require_complete()
-        for name, pipeline in product(self.format, self.pipeline):
-            require_groups(config, FORMATS[name])
-            facts = config, FORMATS[name], pipeline, config.parameters
-            yield partial(LlmTask, self.name or _name(self.llm, file), weights, *facts)
+        for form, pipeline in product(map(FORMATS.__getitem__, self.format), self.pipeline):
+            require_groups(config, form)
+            yield partial(LlmTask, self.name or own_name, weights, config, form, pipeline, config.parameters)
 
 
 @dataclass(frozen=True)
@@ -250,8 +248,7 @@ class LlmTask(LibraryTask):
     @classmethod
     def read_word(cls, word: str) -> Sequence[ProgramModel]:
         """Return the programs of a network by its name, its `config.json` or that one's folder."""
-        meant = word in ZOO or config_file(word) is not None
-        return cls.read_table({"llm": word}, Path(), word) if meant else []
+        return cls.read_table({"llm": word}, Path(), word) if network_of(word) else []
 
     @staticmethod
     def unsupported(_program: ProgramModel, path: str) -> str:
@@ -342,16 +339,13 @@ def tasks_of(models: Sequence[str], **choices: Any) -> list[LlmTask]:
     return [LlmTask.of(program) for table in tables for program in LlmTask.read_table(table, Path())]
 
 
-def config_file(model: str, folder: Path = Path()) -> Path | None:
-    """Return the configuration that a word means: a `config.json`, or that of a folder; None if it means none."""
-    path = folder / model
-    if path.is_dir():
-        path /= "config.json"
-    return path if path.suffix == ".json" and path.is_file() else None
+def network_of(word: str, folder: Path = Path()) -> tuple[str, LlmConfig] | None:
+    """Return the network that a word means, with its name: a `config.json`, that of a folder, or one of the zoo.
 
-
-def _name(model: str, file: Path | None) -> str:
-    """Return the name of a network: its own in the zoo, or that of its folder."""
-    if file is None:
-        return model
-    return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem)
+    None if it means none. Raises ModelError.
+    """
+    path = folder / word
+    file = path / "config.json" if path.is_dir() else path
+    if file.suffix == ".json" and file.is_file():
+        return safe_name(file.parent.resolve().name if file.name == "config.json" else file.stem), read_config(file)
+    return (word, ZOO[word]) if word in ZOO else None

@@ -119,7 +119,6 @@ class _Scaling(Foreign):
 
     @property
     def stretch(self) -> RopeScaling | None:
-        """The stretch; None without one."""
         return None if self.kind == UNSCALED else read_plain(RopeScaling, self.model_dump())
 
 
@@ -144,7 +143,10 @@ class ConfigFile(Foreign):
     head_dim: int | None = Field(None, gt=0, le=1024)
     intermediate_size: int = Field(gt=0, le=1 << 20)
     vocab_size: int = Field(gt=0, le=1 << 22)
-    rope_theta: float = Field(10_000.0, gt=0, le=1e12)
+    rope_theta: float = Field(
+        10_000.0, gt=0, le=1e12, validation_alias=AliasChoices("position_embedding_base", "rope_theta")
+    )
+    """mlc-llm has another key for it."""
     rope_scaling: _Scaling | None = None
     rope_parameters: _Scaling | None = None
     rms_norm_eps: float = Field(1e-6, gt=0, lt=1)

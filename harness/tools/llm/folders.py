@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AliasPath, Field, TypeAdapter, ValidationError
 
 from device_runner.device import Array
 from device_runner.store import key_of, sha256_of
@@ -221,9 +221,8 @@ class ModelSettings(Foreign):
     @property
     def network(self) -> LlmConfig | None:
         """Its network; None if it is not ours, or too large to be judged."""
-        theta = self.shape.get("position_embedding_base", self.shape.get("rope_theta"))
         try:
-            fields = ConfigFile.model_validate({**self.shape, "model_type": self.model_type, "rope_theta": theta})
+            fields = ConfigFile.model_validate({**self.shape, "model_type": self.model_type})
         except ValidationError:
             return None
         if fields.complaint or not READABLE_FORMAT.fullmatch(self.quantization):
@@ -240,11 +239,6 @@ class StoredWeight(Foreign):
     format: str = "raw"
     byteOffset: _Whole = 0
 
-    @property
-    def halved(self) -> bool:
-        """Whether only the upper half of each number is stored."""
-        return self.format == HALVED and self.dtype == "float32"
-
 
 class Shard(Foreign):
     """A file of weights."""
@@ -254,17 +248,11 @@ class Shard(Foreign):
     records: tuple[StoredWeight, ...]
 
 
-class Totals(Foreign):
-    """What the converter says of all weights together."""
-
-    ParamBytes: float = Field(0.0, ge=0, le=1e15)
-    BitsPerParam: float | None = Field(None, ge=1, le=64)
-
-
 class WeightList(Foreign):
     """All weights of a folder."""
 
-    metadata: Totals = Totals()
+    all_bytes: float = Field(0.0, ge=0, le=1e15, validation_alias=AliasPath("metadata", "ParamBytes"))
+    bits_each: float | None = Field(None, ge=1, le=64, validation_alias=AliasPath("metadata", "BitsPerParam"))
     records: tuple[Shard, ...] = Field(min_length=1)
 
 
@@ -298,20 +286,18 @@ class MlcFolder:
     @cached_property
     def weights(self) -> dict[str, StoredTensor]:
         """Weights by name."""
-        return {
-            weight.name: StoredTensor(
-                self.place / shard.dataPath, weight.dtype, weight.shape, weight.byteOffset, weight.halved
-            )
-            for shard in self._listed.records
-            for weight in shard.records
-        }
+        weights = {}
+        for shard in self._listed.records:
+            for entry in shard.records:
+                place = self.place / shard.dataPath, entry.dtype, entry.shape, entry.byteOffset
+                weights[entry.name] = StoredTensor(*place, entry.format == HALVED and entry.dtype == "float32")
+        return weights
 
     @property
     def parameters(self) -> int:
         """Number of weights, as the converter says; else eight in each word, and no scales."""
-        totals = self._listed.metadata
-        if totals.BitsPerParam:
-            return round(8 * totals.ParamBytes / totals.BitsPerParam)
+        if bits := self._listed.bits_each:
+            return round(8 * self._listed.all_bytes / bits)
         return sum(_count(weight) for name, weight in self.weights.items() if not name.endswith("_scale"))
 
     def files(self) -> dict[str, Path]:

@@ -62,7 +62,6 @@ def build_module(config: LlmConfig, form: Format, target: Any) -> tuple[Any, lis
 
 
 def _add_step(mod: Any, step: Step) -> Any:
-    """Return the module with a function that does a step."""
     from tvm import relax, tirx
 
     body = mod.get_global_var(step.body)
@@ -99,28 +98,28 @@ def _decoder() -> Any:
         # 4-bit numbers, unpacked by an expression that the passes fuse into whatever reads it
         def __init__(self, outputs: int, inputs: int, dtype: str, transposed: bool, bias: bool) -> None:
             super().__init__()
-            self.outputs, self.inputs, self.dtype, self.transposed = outputs, inputs, dtype, transposed
-            words, scale = (outputs, inputs // PER_WORD), (outputs, inputs // GROUP)
-            self.words = nn.Parameter(words[::-1] if transposed else words, "uint32")
-            self.scale = nn.Parameter(scale[::-1] if transposed else scale, dtype)
+            self.dtype, self.transposed = dtype, transposed
+
+            def extents(packed: int) -> tuple[int, int]:
+                return (inputs // packed, outputs) if transposed else (outputs, inputs // packed)
+
+            self.extents = [tirx.IntImm("int64", extent) for extent in extents(1)]
+            self.words, self.scale = nn.Parameter(extents(PER_WORD), "uint32"), nn.Parameter(extents(GROUP), dtype)
             self.bias = nn.Parameter((outputs,), dtype) if bias else None
 
-        def number(self, words: Any, scale: Any, row: Any, column: Any) -> Any:
-            def at(tensor: Any, place: Any) -> Any:
-                return tensor(place, row) if self.transposed else tensor(row, place)
+        def number(self, words: Any, scale: Any, i: Any, j: Any) -> Any:
+            place = i if self.transposed else j
 
-            shift = ((column % PER_WORD) * 4).astype("uint32")
-            nibble = tirx.bitwise_and(tirx.shift_right(at(words, column // PER_WORD), shift), tirx.const(15, "uint32"))
-            return (nibble.astype(self.dtype) - tirx.const(ZERO, self.dtype)) * at(scale, column // GROUP)
+            def at(tensor: Any, packed: int) -> Any:
+                return tensor(i // packed, j) if self.transposed else tensor(i, j // packed)
+
+            shift = ((place % PER_WORD) * 4).astype("uint32")
+            nibble = tirx.bitwise_and(tirx.shift_right(at(words, PER_WORD), shift), tirx.const(15, "uint32"))
+            return (nibble.astype(self.dtype) - tirx.const(ZERO, self.dtype)) * at(scale, GROUP)
 
         def forward(self, x: Any) -> Any:
-            extents = [tirx.IntImm("int64", self.outputs), tirx.IntImm("int64", self.inputs)]
-
             def unpack(words: Any, scale: Any) -> Any:
-                def number(i: Any, j: Any) -> Any:
-                    return self.number(words, scale, *((j, i) if self.transposed else (i, j)))
-
-                return te.compute(extents[::-1] if self.transposed else extents, number, name="dequantize")
+                return te.compute(self.extents, lambda i, j: self.number(words, scale, i, j), name="dequantize")
 
             matrix = op.tensor_expr_op(unpack, name_hint="dequantize", args=[self.words, self.scale])
             product = op.matmul(x, matrix if self.transposed else op.permute_dims(matrix))
@@ -128,7 +127,7 @@ def _decoder() -> Any:
 
         def rows(self, tokens: Any) -> Any:
             def take(words: Any, scale: Any, chosen: Any) -> Any:
-                shape = (chosen.shape[0], tirx.IntImm("int64", self.inputs))
+                shape = (chosen.shape[0], self.extents[1])
                 return te.compute(shape, lambda i, j: self.number(words, scale, chosen(i), j), name="take")
 
             return op.tensor_expr_op(take, name_hint="dequantize_take", args=[self.words, self.scale, tokens])

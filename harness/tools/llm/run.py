@@ -69,7 +69,6 @@ def _load(task: LlmTask | MlcTask, session: RpcSession, loadable: Loadable, time
 
 
 def _judge_of(task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> LlmTruth | Invariants:
-    """Return what judges a library: numpy's answers, or its own where nobody knows its network."""
     if task.config is None:
         return Invariants(task.folder.settings.vocab_size, INVARIANT_TOLERANCE[task.form.dtype])
     return LlmTruth.read(answers.folder, task.config, None if plan.rounding_factor else plan.relative_tolerance)
