@@ -22,6 +22,7 @@ from harness.base.failures import UsageError, reason_alone
 from harness.base.model import ProgramModel, safe_name
 from harness.base.plan import Job
 from harness.base.request import QuirkPolicy
+from harness.tools.llm import TOOL
 from harness.tools.llm.config import CONTEXT, ZOO, LlmConfig, read_config, read_plain
 from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
 from harness.tools.llm.lowering import MLC, PIPELINES
@@ -168,7 +169,7 @@ class LibraryTask:
         config = task.config and asdict(task.config)
         facts = {"config": config, "form": asdict(task.form), "length": task.length, "network": task.network}
         more = {"weights": task.weights, "mlc": cls.kind == MlcTask.kind}
-        return job_of("llm-truth", f"truth of {task.title}", facts, "harness.tools.llm.judge", **more)
+        return job_of("llm-truth", f"truth of {task.title}", facts, **more)
 
     @classmethod
     def read_table(cls, table: Mapping[str, Any], folder: Path, word: str = "") -> Sequence[ProgramModel]:
@@ -266,7 +267,7 @@ class LlmTask(LibraryTask):
         network = {"config": asdict(task.config), "format": task.form.name, "pipeline_name": task.pipeline}
         linked = {"host_triple": host_triple, "linker": linker_version(host_triple)}
         facts = {**network, **linked, "quirks": chosen_quirks(policy, task.pipeline), **versions()}
-        return job_of("llm-library", task.title, facts, "harness.tools.llm.build")
+        return job_of("llm-library", task.title, facts)
 
 
 class MlcTable(LibraryTable):
@@ -322,13 +323,14 @@ class MlcTask(LibraryTask):
         weights = task.folder.weights.items()
         largest = max(weight_sizes((name, weight.shape, weight.dtype) for name, weight in weights), default=0)
         facts = {"machine": machine, "buffer_bytes": largest, "quirks": [], "sha256": sha256_of(Path(task.library))}
-        return job_of("mlc-library", task.model, facts, "harness.tools.llm.mlc", library=task.library)
+        return job_of("mlc-library", task.model, facts, library=task.library)
 
 
-def job_of(kind: str, title: str, facts: dict[str, Any], module: str, **more: Any) -> Job:
-    """Return a job that a module does. Its key is that of the facts, not of `more`, and of all that it imports."""
+def job_of(kind: str, title: str, facts: dict[str, Any], **more: Any) -> Job:
+    """Return a job. Its key is that of the facts, not of `more`, and of all that the module imports that does it."""
     from harness.compile.artifacts.keys import module_version
 
+    module = TOOL.jobs[kind].place.partition(":")[0]
     return Job(kind, key_of({**facts, "sources": module_version(module)}), title, {**facts, **more})
 
 

@@ -55,10 +55,7 @@ def write(folder: Path, tensors: dict[str, Any] | None = None, halved: bool = Fa
         ({}, CONFIG),
         ({"quantization": "q0f16"}, CONFIG),
         ({"model_type": "mistral", "model_config": {**LLAMA, "sliding_window_size": 256}}, CONFIG),
-        (
-            {"model_type": "qwen2", "model_config": QWEN},
-            LlmConfig(1, 64, 2, 1, 32, 96, 128, 1e6, qkv_bias=True, tied=True),
-        ),
+        ({"model_type": "qwen2", "model_config": QWEN}, QWEN_NETWORK),
         ({"model_type": "qwen3", "model_config": QWEN}, replace(QWEN_NETWORK, qkv_bias=False, head_norms=True)),
         ({"model_type": "gemma"}, None),
         ({"quantization": "q3f16_1"}, None),
