@@ -28,7 +28,7 @@ from harness.cli.options import (
     seldom_option,
     workaround_option,
 )
-from harness.compile.compiler.releases import find_release, versions
+from harness.compile.compiler.releases import find_release, require_working_pair, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
 from harness.judge.report.table import json_array
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
@@ -139,6 +139,7 @@ def _run(suite: Suite, device: str, records: Path, policy: QuirkPolicy, *, quick
     from harness.measure.records.record import RecordFile
     from harness.measure.workbench import Request, run_request
 
+    require_working_pair(versions())
     file, request = RecordFile(records), Request(suite, suite.cases, cache_root(), policy, quick)
     check(suite, suite.cases, request.cache)
     file.require_writable()

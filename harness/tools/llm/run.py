@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import cast
 
-from device_runner.device import Device, Loadable, Program, Session
+from device_runner.device import Loadable, Program, Session
 from device_runner.failures import Failure, RigFailure
 from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
@@ -18,7 +18,7 @@ from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
-from harness.base.plan import Plan
+from harness.base.plan import Budget, Plan
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Limits
 from harness.base.tool import tools
@@ -26,12 +26,13 @@ from harness.compile.artifacts.artifact import Answers, Artifact, Built
 from harness.compile.artifacts.pool import Builder
 from harness.measure.context import Run
 from harness.measure.correctness import MOST_ROUNDING
-from harness.measure.facts import Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Vacuity
+from harness.measure.facts import Facts, FirstRun, Judgement, Latency, Loading, RunSettings, Timing, Vacuity
 from harness.measure.probes.base import Probe
 from harness.measure.probes.base import Step as ShowStep
 from harness.measure.probes.latency import measure
 from harness.measure.progress import Progress, RunStep
 from harness.measure.recording import Recording
+from harness.measure.standard_probes import LatencyProbe
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
 from harness.tools.llm.build import weights_folder
@@ -145,27 +146,27 @@ def _probes(work: Work, prepared: Preparation, run: Run, step: ShowStep) -> Sequ
     if work.plan.budget.sustain_s:
         makers = [load(place) for tool in tools() for place in tool.probes]
         return [probe for make in makers if (probe := make(work, prepared, run, step))]
-    return [StepProbe(work.plan, run.device)]
+    return [StepProbe(work, prepared, run)]
+
+
+def _time(program: Program, budget: Budget, _look: object, **_first: float) -> Timing:
+    """Time a step, whose answer is judged before and after and not meanwhile."""
+    return measure(program, budget)
 
 
 @dataclass(frozen=True)
-class StepProbe:
+class StepProbe(LatencyProbe):
     """Both clocks of a step, its kernels, and tokens a second."""
 
-    plan: Plan
-    device: Device
-    step = RunStep.SAMPLING.value
-    timed = True
+    measure: Callable[..., Timing] = _time
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Sample the step within the thermal limits."""
-        part, budget = facts[LlmPart], self.plan.budget
-        launches = None
+        part, launches = facts[LlmPart], None
         with contextlib.suppress(RigFailure):  # without the probe
-            launches = len(program.launches(2, timeout_s=budget.timeout_s)[-1])
-        timing, steadiness = self.device.steadily(lambda: measure(program, budget), self.plan.thermal_limits)
-        yield Latency(timing, None, steadiness)
-        typical_ms = median(timing.wall_ms)
+            launches = len(program.launches(2, timeout_s=self.work.plan.budget.timeout_s)[-1])
+        yield from super().__call__(program, session, facts)
+        typical_ms = median(facts[Latency].timing.wall_ms)
         alone = part.test.startswith("pp") and not part.depth
         rates = {"tokens_per_s": 1e3 * part.tokens / typical_ms, "first_token_ms": typical_ms if alone else None}
         yield _update(facts, launches=launches, **rates)

@@ -42,6 +42,11 @@ def test_what_cannot_be_run_is_refused_at_once(words: tuple[str, ...], reason: s
     assert reason in refusal("llm", "run", *words)
 
 
+def test_a_tvm_with_another_ffi_than_its_own_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "versions", lambda: {"tvm": "0.27.0.post1", "ffi": "0.1.2"})
+    assert "does not work with apache-tvm-ffi 0.1.2" in refusal("llm", "run", "--quick")
+
+
 def test_run_asks_for_every_test_of_every_library(monkeypatch: pytest.MonkeyPatch) -> None:
     suites: list[Suite] = []
 
