@@ -112,7 +112,7 @@ class LibraryTable(BaseModel, ABC):
     chunk: int | None = Field(None, gt=0, le=CHUNK)
 
     def tasks(self, folder: Path) -> list[Any]:
-        """Return each test of each library; paths are below a folder. Raises UsageError."""
+        """Make a task of each test of each library; paths are below a folder. Raises UsageError."""
         tests = [test_of(name) for name in self.tests]
         facts = {"chunk": self.chunk, "length": max(test.length for test in tests)}
         return [task(test=test, **facts) for task in self.libraries(folder) for test in tests]

@@ -83,8 +83,10 @@ def verify(test: LlmTest, conversation: Conversation, truth: LlmTruth | Invarian
     steps = _decodes if test.decodes else _prompt
     for begin, logits, where, layers in steps(test, conversation, truth):
         verdict.add(truth.judge(logits, begin, layers), where)
-        verdict.divergence = max(verdict.divergence, divergence(logits, truth.reference.logits[begin:][: len(logits)]))
-        verdict.multiple = max(verdict.multiple, truth.multiple(logits, begin))
+        if logits.shape[-1] == truth.vocabulary:
+            right = truth.reference.logits[begin : begin + len(logits)]
+            verdict.divergence = max(verdict.divergence, divergence(logits, right))
+            verdict.multiple = max(verdict.multiple, truth.multiple(logits, begin))
         if not verdict.right:
             return verdict
     if test.in_chunks:

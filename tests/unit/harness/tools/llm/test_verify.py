@@ -116,6 +116,17 @@ def test_a_right_library_answers_another_text_in_another_way() -> None:
     assert verdict.right, verdict
 
 
+def test_a_library_with_another_number_of_logits_is_wrong() -> None:
+    class ShortLibrary(RightLibrary):
+        def step(self, step: Step, tokens: Any) -> list[Any]:
+            logits, *layers = super().step(step, tokens)
+            return [logits[:, :100], *layers]
+
+    verdict = verify(TEST, ShortLibrary(), TRUTH)
+    assert verdict.accuracy
+    assert "output 0 has shape (32, 100), expected (32, 128)" in verdict.accuracy.complaint
+
+
 def test_every_depth_of_decode_is_judged_beyond_a_page() -> None:
     library = RightLibrary()
     assert verify(llm_test("tg@d0"), library, TRUTH).right
