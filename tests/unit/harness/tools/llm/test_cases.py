@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from llm_config import FIELDS
 
 from harness.base.case import Precision
 from harness.base.failures import UsageError
@@ -15,15 +16,6 @@ from harness.tools.llm.cases import TESTS, LlmTask, tasks_of
 from harness.tools.llm.cases import test_of as llm_test
 from harness.tools.llm.lowering import DEFAULT, MLC
 from harness.tools.llm.quirks import chosen_quirks
-
-FIELDS = {
-    "model_type": "llama",
-    "num_hidden_layers": 1,
-    "hidden_size": 64,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "vocab_size": 96,
-}
 
 
 @pytest.mark.parametrize("name", TESTS)

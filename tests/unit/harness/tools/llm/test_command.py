@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from llm_config import FIELDS
 from typer.testing import CliRunner
 
 from device_runner.failures import Failure
@@ -110,13 +111,5 @@ def test_show_says_where_records_come_from(tmp_path: Path) -> None:
 
 
 def test_a_network_that_4_bits_do_not_fit_is_refused(tmp_path: Path) -> None:
-    fields = {
-        "model_type": "llama",
-        "num_hidden_layers": 1,
-        "hidden_size": 80,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "vocab_size": 96,
-    }
-    (tmp_path / "config.json").write_text(json.dumps(fields))
+    (tmp_path / "config.json").write_text(json.dumps({**FIELDS, "hidden_size": 80}))
     assert "multiple of 32" in refusal("llm", "build", "--model", str(tmp_path), "--format", "q4f16_0")
