@@ -140,9 +140,6 @@ def report_of(quirk: Quirk) -> QuirkReport | None:
     head = _FACTS.match(text)
     assert head, f"{quirk.id}.md begins with facts between two lines of ---"
     facts = {"affects": f"`qcom/adreno-opencl-{quirk.paths[0]}`", **_facts(head[1])}
-    if "expected" not in facts:  # the sections stand under the template's headings
-        sections = re.split(r"\n*^### .*\n+", text[head.end() :].rstrip(), flags=re.MULTILINE)
-        facts |= zip(("before", "expected", "actual", "steps", "cause", "fix"), sections, strict=True)
     (program,) = _PYTHON.findall(text, head.end())
     while _INCLUDE.search(program):  # a part may include another
         program = _INCLUDE.sub(lambda include: part(include[1]), program)
