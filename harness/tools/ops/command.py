@@ -82,7 +82,8 @@ def ops(
     if from_files:
         unused = ("op", "path", "of", "mode", "precision", "release", "config", "device")
         options.refuse_options(context, unused, "with --from, which runs nothing")
-        cells = [cell for file in from_files for cell in _read(file)]
+        read = (cell for file in from_files for cell in _read(file))
+        cells = list({tuple(map(cell.get, _WHICH)): cell for cell in read}.values())  # the last of several
     else:
         asked = _CellChoice(of, op or (), _paths(path), mode, precision, device)
         cells = _of_releases(asked, release, config) if release else _run(asked)
@@ -101,6 +102,10 @@ def ops(
         out(coverage.text())
     outcomes = [Outcome(cell["outcome"]) for cell in cells]
     raise typer.Exit(exit_code(without_findings(outcomes) or [Outcome.OK] if findings_are_fine else outcomes))
+
+
+_WHICH = ("name", "set", "dtype", "path", "as_shipped", "tvm", "device")
+"""What tells cells apart."""
 
 
 def _paths(names: Sequence[str] | None) -> Sequence[str]:

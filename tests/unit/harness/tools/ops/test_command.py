@@ -46,3 +46,12 @@ def test_cells_that_lack_something_are_refused_with_the_command_that_writes_them
     done = CliRunner().invoke(app, ["ops", "--from", str(tmp_path / "cells.json")])
     assert isinstance(done.exception, UsageError)
     assert done.exception.message.endswith(f"cells.json is not what `adreno-bench ops --json` prints ('{field}')")
+
+
+def test_a_cell_that_two_files_have_counts_once_and_the_last_one_holds(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(json.dumps([CELL]))
+    (tmp_path / "new.json").write_text(json.dumps([CELL | {"verdict": "right", "outcome": "ok", "message": ""}]))
+    words = ["ops", "--from", str(tmp_path / "old.json"), "--from", str(tmp_path / "new.json"), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0
+    assert [cell["verdict"] for cell in json.loads(done.stdout)] == ["right"]
