@@ -88,7 +88,7 @@ def _text(reduction: Reduction, folder: Path, seconds: float) -> str:
             f"{reduction.network.elements} numbers in inputs and weights; "
             f"{counted(reduction.tried, 'network was', 'networks were')} tried in {seconds:.0f} s",
             f"it is {record.outcome.value}: {record.message}",
-            f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
+            f"in {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}",
             *([STOPPED] if reduction.stopped else []),
         )
     )

@@ -21,8 +21,8 @@ from harness.tools.explain.reduce_search import minimal_subset, shrink
 from harness.tools.explain.reduced_network import SmallNetwork
 from harness.tools.explain.trial import Finding, PieceTrial, Trials
 
-_DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
-"""What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""
+_DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)|(?<=this fused kernel )\([^)]*\)")
+"""What says where, and not what: numbers, quoted names, the kernel that the compiler was at and its operators."""
 
 COMPILING = (Outcome.COMPILE_ERROR, Outcome.COMPILER_CRASH, Outcome.COMPILE_TIMEOUT)
 """Failures of which a network that compiles has none: it need not run."""

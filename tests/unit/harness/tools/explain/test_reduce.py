@@ -23,6 +23,7 @@ from harness.measure.records.record import Record
 from harness.tools.explain.reduce_search import minimal_subset, shrink, steps
 from harness.tools.explain.reduced_folder import write_folder
 from harness.tools.explain.reduced_network import SmallNetwork
+from harness.tools.explain.reduce_command import _text
 from harness.tools.explain.reduction import FailureKind, Reduction, reduce_case
 from harness.tools.zoo.graph_layers import ImageGraph
 
@@ -112,6 +113,8 @@ def test_sizes_among_the_operands_shrink_with_the_tensors() -> None:
         ),
         ("in Legalize on conv2d of (1, 4): Divide by zero", "in Legalize on conv2d of (1, 4): no layout", False),
         ("cannot import Conv 'conv_3'", "cannot import Conv 'conv_77'", True),
+        ("no schedule for this fused kernel (Conv, Add, Relu)", "no schedule for this fused kernel (Conv, Relu)", True),
+        ("no schedule for this fused kernel (Conv, Add)", "another failure of this fused kernel (Conv, Add)", False),
     ],
 )
 def test_messages_that_differ_in_numbers_and_names_alone_are_the_same_failure(one: str, other: str, same: bool) -> None:
@@ -141,6 +144,17 @@ def test_the_folder_has_all_that_a_report_needs(path: str, tmp_path: Path) -> No
     assert "output 0 is off by 3" in report
     assert "40 operators to 2" in " ".join(report.split())
     assert json.loads((out / "versions.json").read_text())["apache-tvm"] == record.tvm
+
+
+def test_the_summary_names_the_files_that_there_are(tmp_path: Path) -> None:
+    """A network that does not compile has no kernels and no expected answer."""
+    record = a_record(outcome=Outcome.COMPILE_ERROR, message="no schedule")
+    reduction = Reduction(record, 40, depthwise(), record, (), True, 9)
+    write_folder(reduction, tmp_path / "out", tmp_path)
+    assert (
+        "out: inputs.npz, model.onnx, report.md, reproduce.py, versions.json\n"
+        in _text(reduction, tmp_path / "out", 3) + "\n"
+    )
 
 
 def test_a_reduction_says_at_each_trial_how_many_came_before_and_what_is_left() -> None:
