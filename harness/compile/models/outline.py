@@ -255,6 +255,8 @@ def contradiction(model: Any) -> str:
         onnx.shape_inference.infer_shapes(outline(model), strict_mode=True)
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
         why = str(error).splitlines()[0].rpartition("Inference error(s): ")[2]
+        if any(node.op_type == "If" for node in all_nodes(model.graph)):
+            return f"both branches of an If cannot be computed here, so choose one with --fix INPUT=NUMBER: {why}"
         return f"the network contradicts itself, so export it another way: {why}"
     return ""
 

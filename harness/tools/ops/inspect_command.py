@@ -199,8 +199,11 @@ def _macs(summary: NetworkSummary) -> str:
     if summary.macs is not None:
         return f"{_short(summary.macs) or 0} multiply-accumulates"
     extents = dict.fromkeys(extent for end in summary.inputs for extent in end.shape if isinstance(extent, str))
-    shapes = " ".join(f"--shape {extent}=1" for extent in extents if extent != "?")
-    return f"unknown multiply-accumulates ({f'give {shapes}' if shapes else 'a shape is not static'})"
+    nameless = (end for end in summary.inputs if "?" in end.shape)
+    shapes = [f"{extent}=1" for extent in extents if extent != "?"]
+    shapes += [f"{end.name}={'x'.join('1' if isinstance(n, str) else str(n) for n in end.shape)}" for end in nameless]
+    given = f"give {' '.join(f'--shape {shape}' for shape in shapes)}" if shapes else "a shape depends on the numbers"
+    return f"unknown multiply-accumulates ({given})"
 
 
 def _line(row: dict[str, Any]) -> tuple[object, ...]:

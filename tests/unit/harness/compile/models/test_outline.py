@@ -60,6 +60,22 @@ def test_a_network_that_contradicts_itself_is_told_so_and_not_to_fix_a_length() 
     assert "--shape" not in caught.value.hint
 
 
+def test_a_branch_that_fits_nothing_is_not_blamed_on_the_network() -> None:
+    """Both branches of an If are computed; only the network of one rate of a wake word was meant to be."""
+    inner = helper.make_graph(
+        [helper.make_node("Abs", ["x"], ["b"])], "b", [], [helper.make_empty_tensor_value_info("b")]
+    )
+    choice = helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)
+    far = helper.make_node("Unsqueeze", ["x"], ["far"], "far", axes=[3])
+    gru = helper.make_node("GRU", ["far", "w", "r"], ["y"], hidden_size=2)
+    model = network([choice, far, gru], {"x": (1, 96), "w": (1, 6, 4), "r": (1, 6, 2), "c": ()}, opset=11)
+    with pytest.raises(UnsupportedOperator) as caught:
+        require_known(model, ("Unsqueeze", "If", "Abs"))
+    assert caught.value.hint.startswith(
+        "both branches of an If cannot be computed here, so choose one with --fix INPUT"
+    )
+
+
 @pytest.mark.parametrize("kind", ["RandomNormalLike", "Bernoulli"])
 def test_random_numbers_are_refused_because_no_answer_is_right(kind: str) -> None:
     model = network([helper.make_node(kind, ["x"], ["y"])], {"x": (2, 3)})

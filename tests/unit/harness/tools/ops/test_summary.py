@@ -118,6 +118,15 @@ def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) 
     assert re.search(r"Conv +1 +unknown +32 +kernel +unknown +unknown\n", shown)
 
 
+def test_inspect_says_how_to_fix_a_dimension_without_a_name(tmp_path: Path) -> None:
+    model = network(helper.make_node("Conv", ["x", "w"], ["y"]), x=(1, 4, 8, 8), w=ones(8, 4, 1, 1))
+    for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
+        dim.Clear()
+    onnx.save(model, tmp_path / "net.onnx")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
+    assert "unknown multiply-accumulates (give --shape x=1x4x1x1)" in shown
+
+
 def test_inspect_names_a_contradiction_and_no_length_to_fix(tmp_path: Path) -> None:
     far = helper.make_node("Unsqueeze", ["x"], ["far"], "far", axes=[5])
     gru = helper.make_node("GRU", ["far", "w", "r"], ["y"], hidden_size=2)
