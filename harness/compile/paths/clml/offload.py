@@ -112,11 +112,11 @@ def _macs(call: Any) -> int:
     operator = operator_name(call)
     if operator == "relax.matmul":
         return _elements(type_of(call)) * shape_of(type_of(call.args[0]))[-1]
-    if operator not in ("relax.nn.conv2d", "relax.nn.conv2d_transpose"):
+    if not operator.startswith("relax.nn.conv"):  # of one to three axes, and the transposed ones
         return 0
     weight = type_of(call.args[1])
     # Each output of a convolution, each input of a transposed one, meets all weights but those of other channels.
-    channel, meets = ("O", type_of(call)) if operator == "relax.nn.conv2d" else ("I", type_of(call.args[0]))
+    channel, meets = ("I", type_of(call.args[0])) if operator.endswith("_transpose") else ("O", type_of(call))
     channels = shape_of(weight)[str(call.attrs.kernel_layout).index(channel)]
     return _elements(meets) * _elements(weight) // max(1, channels)
 

@@ -61,11 +61,13 @@ def test_macs_of_what_stays() -> None:
         grouped = emit(conv(x, groups=4))
         transposed = emit(relax.op.nn.conv2d_transpose(grouped, constant(4, 2, 3, 3)))
         rows = emit(relax.op.reshape(transposed, (1, 2, 100)))
+        rows = emit(relax.op.nn.conv1d(rows, constant(2, 2, 3), padding=1))
         return emit(relax.op.matmul(rows, constant(100, 10)))
 
     report = report_of(network(body))
     left = {outside["operator"]: outside["macs"] for outside in report["outside"]}
     assert left["relax.nn.conv2d"] == 4 * PIXELS * 9, "each output meets one channel"
+    assert left["relax.nn.conv1d"] == 2 * 100 * 2 * 3, "of one axis, as in networks of sound"
     assert left["relax.matmul"] == 2 * 10 * 100
     assert report["macs_offloaded"] == 4 * PIXELS * 2 * 9, "each input of a transposed one meets two channels"
 
