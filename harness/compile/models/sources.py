@@ -17,6 +17,7 @@ from device_runner.files import write_whole
 from device_runner.names import MOST_NAMES, load, suggestion
 from harness.base.failures import ModelError, UsageError
 from harness.base.model import SUFFIXES
+from harness.base.tables import counted
 from harness.base.tool import ModelFormat, tools
 from harness.compile.models.index_ranges import (
     IndexRange,
@@ -205,7 +206,7 @@ def read_and_prepare(
     model = parse(file)
     external = bring_in_external_data(model, file)
     changes = [f"converted {source.name} from a torch.export program"] if source != file else []
-    changes += [f"brought in {external} tensors from other files"] if external else []
+    changes += [f"brought in {counted(external, 'tensor')} from other files"] if external else []
     changes += [order] if clean and (order := sort_operators(model)) else []
     check(file, model)
     changes += [dense] if (dense := write_dense(model, source)) else []

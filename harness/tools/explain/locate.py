@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.base.outcome import Outcome, Owner
+from harness.base.tables import counted
 from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator, Piece
 from harness.tools.explain.trial import Finding, PieceTrial
 from harness.tools.shared.pace import Pace
@@ -57,7 +58,7 @@ def locate(network: CuttableNetwork, finding: Finding, run: Try, say: Callable[[
     search, pace = RevisionSearch([str(count) for count in range(last + 1)]), Pace()
     while name := search.next:
         left = search.inspections_left
-        say(f"trying the first {name} of {last} operators, about {left} cuts to go{pace.left(left)}")
+        say(f"trying the first {name} of {last} operators, about {counted(left, 'cut')} to go{pace.left(left)}")
         with pace.step():
             trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
         search = RevisionSearch(search.line, {**search.states, name: _state(trial, finding)})

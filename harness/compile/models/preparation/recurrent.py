@@ -11,6 +11,7 @@ import numpy as np
 from onnx import helper
 
 from harness.base.failures import ModelError
+from harness.base.tables import counted
 from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, is_onnx, kind_of, node_name, operand
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
@@ -43,7 +44,7 @@ def unroll(model: Any) -> str:
     while replaced := _unroll_once(model, steps):  # what comes of one may tell the length of the next
         layers += replaced
         fold(model)
-    return "; ".join(f"unrolled {layers[kind]} {kind} into {steps[kind]} steps" for kind in sorted(layers))
+    return "; ".join(f"unrolled {layers[kind]} {kind} into {counted(steps[kind], 'step')}" for kind in sorted(layers))
 
 
 def _unroll_once(model: Any, steps: Counter[str]) -> Counter[str]:
