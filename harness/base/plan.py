@@ -57,7 +57,7 @@ class Plan:
     relative_tolerance: float
     budget: Budget
     model_options: tuple[str, ...] = ()
-    """Options of a command line that name its model, if that is none of the suite file: `--model`, `net.onnx`."""
+    """Options of a command line that name its model or a suite file of an unusual name: `--model`, `net.onnx`."""
     changes: tuple[str, ...] = ()
     """What is changed in the model that was given before it is compiled, for a person."""
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)

@@ -142,17 +142,24 @@ def models_of_runs(file: Path, covers: Covers) -> tuple[list[str], list[str | On
 
     Nothing else is taken from a record, which may be foreign: no `--trust`.
     """
-    from harness.base.model import model_name, models_given
-    from harness.judge.report.facts import NAMING, naming_options
+    from harness.base.model import model_name
+    from harness.judge.report.facts import naming_options
     from harness.measure.records.index import RecordIndex
 
     with RecordIndex(file, tell) as index:
-        records = [record for record in index.newest(covers) if record.model_options]
-    models: dict[str, str | OnnxModel] = {}
-    for words in dict.fromkeys(tuple(naming_options(record.model_options)) for record in records):
-        options = [[value for name, value in words if name == option] for option in NAMING]
-        models |= {model_name(model): model for model in models_given(*options)}
+        records = [record for record in index.newest(covers) if naming_options(record.model_options)]
+    named = dict.fromkeys(record.model_options for record in records)
+    models = {model_name(model): model for options in named for model in models_of(options)}
     return list(dict.fromkeys(record.case for record in records)), list(models.values())
+
+
+def models_of(model_options: Sequence[str]) -> list[str | OnnxModel]:
+    """Return the models that a run named on its command line, by what its record says of it."""
+    from harness.base.model import models_given
+    from harness.judge.report.facts import NAMING, naming_options
+
+    words = naming_options(model_options)
+    return models_given(*([value for name, value in words if name == option] for option in NAMING))
 
 
 def _other_device(place: Path | str, there: Sequence[str], device: str) -> Exception:

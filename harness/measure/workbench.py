@@ -50,6 +50,10 @@ STORE = "ADRENO_BENCH_STORE"
 """Environment: URL of the store that hosts share, where the suite names none."""
 
 
+USUAL_SUITE = "adreno-bench.toml"
+"""Name of a suite file that no command needs to name in its folder."""
+
+
 @dataclass(frozen=True)
 class Request:
     """Cases of a suite and the workarounds to use, for any device."""
@@ -65,7 +69,7 @@ class Request:
     repeat: int = 1
     """Inferences that are judged before any is timed, each on a draw of the inputs of its own."""
     models: str = ""
-    """Options that name its models, for the commands in hints: ` --model FILE`."""
+    """Options that name its suite and models, for the commands in hints: ` --model FILE`."""
     builders: str | None = None
     """Address of a Dask scheduler whose workers build."""
 
@@ -101,7 +105,8 @@ class Request:
         check(suite, cases, cache)
         if models:
             require_operators(suite, cases, cache)
-        words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
+        where = ["--suite", str(suite_file)] if suite_file.exists() and suite_file.name != USUAL_SUITE else []
+        words = "".join(f" {shlex.quote(word)}" for word in (*where, *words_given(models)))
         return cls(suite, cases, cache, quirks, quick, sustain_s, repeat, words, builders=builders)
 
     @property

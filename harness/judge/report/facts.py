@@ -21,6 +21,7 @@ from harness.measure.records.record import Record
 
 NAMING = ("--model", "--shape", "--input", "--fix")
 """Options that name a model and its inputs."""
+SUITE = "--suite"
 
 Facts = list[tuple[str, str]]
 MOST_NAMED = 5
@@ -110,12 +111,12 @@ def heat_text(records: Sequence[Record]) -> str:
 
 
 def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
-    """Return the command that measures a record again. Without `suite` it runs in the folder of the suite file.
+    """Return the command that measures a record again, of its own suite file or of `suite`, where both are.
 
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
-    named = naming_options(record.model_options)
+    named = naming_options(record.model_options, NAMING if suite else (SUITE, *NAMING))
     words += [word for option, value in named for word in (option, Path(value).name if published else value)]
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
     if record.as_shipped:
@@ -125,12 +126,12 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     return shlex.join(words)
 
 
-def naming_options(options: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the options that name a model and its inputs, each with its value.
+def naming_options(options: Sequence[str], names: Sequence[str] = NAMING) -> list[tuple[str, str]]:
+    """Return the options of these names, each with its value.
 
     A record may be foreign, so nothing else is taken from it.
     """
-    return [pair for pair in pairwise(options) if pair[0] in NAMING and not pair[1].startswith("-")]
+    return [pair for pair in pairwise(options) if pair[0] in names and not pair[1].startswith("-")]
 
 
 def _label(record: Record) -> str:

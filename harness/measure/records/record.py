@@ -88,7 +88,7 @@ class Record(BaseModel):
     model_changes: tuple[str, ...] = ()
     """What was changed in the model's own file before it was compiled (`harness.compile.models.preparation`)."""
     model_options: tuple[str, ...] = ()
-    """Options of the command line that named the model, if it is none of the suite file."""
+    """Options of the command line that named the model or the suite file, if they are not the usual one."""
     as_shipped: bool = False
     quick: bool = False
     """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""

@@ -17,6 +17,7 @@ from harness.base.model import OnnxModel
 from harness.base.outcome import Outcome, without_findings
 from harness.base.request import QuirkPolicy
 from harness.base.tables import table
+from harness.cli.record_filter import models_of
 from harness.compile.models.named import named_models
 from harness.compile.paths.kernels import Kernel, kernels
 from harness.judge.report.screen import Screen
@@ -52,13 +53,14 @@ def find_divergence(
 ) -> DivergenceReport:
     """Run the record's case again, with the same defects worked around, and find where it goes off.
 
-    Its model is looked for among `models`, if there are any, as `run --model` had them.
+    Its model is looked for among `models`, else among those that its run named, else in the suite.
 
     Raises UsageError if it is neither wrong nor broken now.
     """
     quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
+    models = models or models_of(record.model_options)
     if not models and not suite.exists() and record.model in named_models():
-        models = [record.model]  # as `run --model` had it
+        models = [record.model]
     request = without_programs(Request.read(suite, [record.case], quirks, models=models))
     with (
         Screen() as screen,

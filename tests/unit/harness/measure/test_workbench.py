@@ -190,6 +190,12 @@ def test_a_plan_has_the_options_that_named_its_model(request_tiny: Request) -> N
     assert {plan.model_options for plan in request_tiny.plans(identity)} == {()}
 
 
+def test_what_repeats_a_case_names_a_suite_file_unless_it_has_the_usual_name(tmp_path: Path) -> None:
+    for name, words in (("suite.toml", f" --suite {tmp_path / 'suite.toml'}"), ("adreno-bench.toml", "")):
+        (tmp_path / name).write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+        assert Request.read(tmp_path / name, None).models == words
+
+
 def test_only_the_first_opening_says_that_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Path] = []
     monkeypatch.setattr(host, "are_compiled", lambda cache: cache in compiled)

@@ -20,10 +20,10 @@ from device_runner.deadline import Deadline
 from harness.base.outcome import Outcome
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
+from harness.tools.explain.reduce_command import _text
 from harness.tools.explain.reduce_search import minimal_subset, shrink, steps
 from harness.tools.explain.reduced_folder import write_folder
 from harness.tools.explain.reduced_network import SmallNetwork
-from harness.tools.explain.reduce_command import _text
 from harness.tools.explain.reduction import FailureKind, Reduction, reduce_case
 from harness.tools.zoo.graph_layers import ImageGraph
 
