@@ -18,6 +18,7 @@ import numpy as np
 from device_runner.store import sha256_of
 from harness.base.failures import ModelError
 from harness.base.model import ImageFolder
+from harness.base.tables import counted
 from harness.compile.models.input_files import ANY_INPUT, LABELS, SUFFIX, load_inputs, npz_errors, read_header
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled.score import digest_of, load_function
@@ -89,31 +90,37 @@ def load_labelled(file: Path, specs: Sequence[InputSpec], *, scored: bool = Fals
     if len(specs) != 1 or not specs[0].shape:
         raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
     (spec,) = specs
-    (shape, dtype), members, batch = *_labels(file), spec.shape[0]
+    (shape, dtype), arrays_there, batch = *_labels(file), spec.shape[0]
     count = shape[0] if shape and (scored or len(shape) == 1) else 0
     if not 0 < count <= MOST or count % batch:
         raise ModelError(
             f"{file} has {count} labels", hint=f"the model takes {batch} at once: give a multiple of it, {MOST} at most"
         )
-    name = ANY_INPUT if ANY_INPUT in members else spec.name
+    name = ANY_INPUT if ANY_INPUT in arrays_there else spec.name
+    if (rows := arrays_there.get(name, shape)[:1]) and rows != (count,):
+        what = f"{file} has {counted(rows[0], 'input')} and {counted(count, 'label')}"
+        raise ModelError(what, hint="save as many labels as inputs")
     whole = InputSpec(name, (count, *spec.shape[1:]), spec.dtype)
     labels = InputSpec(LABELS, shape, dtype) if scored else InputSpec(LABELS, (count,), "int64")
     arrays = load_inputs(file, [whole, labels])
     return LabelledArrays(arrays[name], arrays[LABELS])
 
 
-def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], list[str]]:
-    """Return shape and number format of the labels, as the file says, and its arrays; nothing but a header is read."""
+def _labels(file: Path) -> tuple[tuple[tuple[int, ...], str], dict[str, tuple[int, ...]]]:
+    """Return shape and number format of the labels, and the shapes of all arrays; nothing but headers is read."""
     with npz_errors(file), zipfile.ZipFile(file) as archive:
-        members = [name.removesuffix(SUFFIX) for name in archive.namelist()]
-        if LABELS not in members:
-            raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
-        with archive.open(LABELS + SUFFIX) as stream:
-            shape, _, label_type = read_header(file, stream, LABELS)
+        headers = {}
+        for member in archive.namelist():
+            with archive.open(member) as stream:
+                name = member.removesuffix(SUFFIX)
+                headers[name] = read_header(file, stream, name)
+    if LABELS not in headers:
+        raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
+    shape, _, label_type = headers[LABELS]
     dtype = np.dtype(cast(Any, label_type))
     if dtype.kind not in "biuf" or math.prod(shape) * dtype.itemsize > LARGEST_LABELS_BYTES:
         raise ModelError(f"{file}: {LABELS!r} is {dtype} {list(shape)}", hint="labels are numbers, and 256 MB at most")
-    return (shape, dtype.name), members
+    return (shape, dtype.name), {name: header[0] for name, header in headers.items()}
 
 
 def best_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:

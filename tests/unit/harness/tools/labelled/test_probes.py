@@ -79,7 +79,8 @@ def test_labelled_data_are_read(tmp_path: Path) -> None:
         (6, {"labels": None}, [IMAGES], "no array 'labels'"),
         (6, {"labels": np.zeros((6, 1), np.int64)}, [IMAGES], "has 0 labels"),
         (6, {"labels": np.zeros(6)}, [IMAGES], "'labels' is float64"),
-        (6, {"images": np.zeros((4, 1, 3, 3), np.float32)}, [IMAGES], "'images' is float32"),
+        (6, {"images": np.zeros((4, 1, 3, 3), np.float32)}, [IMAGES], "has 4 inputs and 6 labels"),
+        (6, {"images": np.zeros((6, 1, 3, 4), np.float32)}, [IMAGES], "'images' is float32"),
         (6, {}, [IMAGES, IMAGES], "labelled data are for one"),
     ],
 )
