@@ -9,7 +9,7 @@ from functools import cached_property
 
 from harness.base.outcome import STATES, CaseState, Outcome
 from harness.base.tables import grouped, markdown_table
-from harness.judge.remarks import UNSTEADY, remarks, row_remarks
+from harness.judge.remarks import UNSTEADY, as_opencl, remarks, row_remarks
 from harness.judge.report import words
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
@@ -49,6 +49,11 @@ class Entry:
         record = self.record
         how = ["emulated"] * (record.path in record.emulated) + [QUICK] * record.quick
         return how + [remark.word for remark in remarks(record) if remark.word != self.state.value]
+
+    @property
+    def used_path(self) -> bool:
+        """Whether its build used its path, and is not that of path opencl."""
+        return as_opencl(self.record.path, self.record.facts) is None
 
     @property
     def kind(self) -> str:
@@ -172,11 +177,14 @@ def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
     latencies = [other.wall_ms for other in rivals if other.wall_ms]
     if entry.wall_ms is None:
         return entry
+    if not entry.used_path:  # a difference of equal programs is noise
+        return replace(entry, share=entry.wall_ms / max(latencies))
+    compared = [other.wall_ms for other in rivals if other.wall_ms and other.used_path]
     base = next((rival.wall_ms for rival in rivals if rival.record.path == BASE_PATH), None)
     return replace(
         entry,
         speedup=base / entry.wall_ms if base and entry.record.path != BASE_PATH else None,
-        fastest=len(latencies) > 1 and entry.wall_ms == min(latencies),
+        fastest=len(compared) > 1 and entry.wall_ms == min(compared),
         share=entry.wall_ms / max(latencies),
     )
 

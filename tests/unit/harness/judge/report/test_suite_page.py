@@ -73,6 +73,13 @@ def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     assert conclusions_of(once.rows[0]) == ["no sure winner"]
 
 
+def test_a_path_that_built_what_opencl_builds_is_neither_faster_nor_fastest() -> None:
+    same = sessions(5, case="tiny-texture-float32-untuned", facts={"image_kernels": 0})
+    (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), same]))
+    assert [(entry.speedup, entry.fastest) for entry in matrix.entries] == [(None, False), (None, False)]
+    assert [round(entry.share, 1) for entry in matrix.entries] == [1.0, 0.5]
+
+
 def test_what_most_cases_are_is_said_once_below_the_matrix_on_the_page_and_in_markdown(tmp_path: Path) -> None:
     busy = [a_record(case, wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]) for case in (OPENCL, CLML)]
     steady = a_record("tiny-texture-float32-untuned")
