@@ -45,6 +45,8 @@ class Standing:
     """Share of multiply-accumulates offloaded, on the path that offloads."""
     remarks: tuple[str, ...] = ()
     """Remarks beside its outcome: `vacuous`, `as opencl`, `unsteady`."""
+    untimed: str = ""
+    """Why it has no latency though it is right; often empty."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class PathRanking:
     def _winner(self) -> str:
         timed = [standing.path for standing in self.standings if standing.wall_ms]
         if not timed:
-            return "no path has a latency"
+            reasons = dict.fromkeys(standing.untimed for standing in self.standings if standing.untimed)
+            return ": ".join(("no path has a latency", *reasons))
         if not self.lead:
             return f"only {timed[0]} has a latency"
         best, following = timed[:2]
@@ -120,6 +123,7 @@ def _standing(side: Side, latest: Record) -> Standing:
         emulated=latest.path in latest.emulated,
         mac_share=offload.mac_share if (offload := latest.part(OffloadReport)) else None,
         remarks=tuple(remark.word for remark in remarks(latest)),
+        untimed=side.untimed,
     )
 
 

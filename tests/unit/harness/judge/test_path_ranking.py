@@ -71,6 +71,11 @@ def test_two_identical_paths_win_in_at_most_one_case_of_twenty(count: int) -> No
     assert won <= 7
 
 
+def test_quick_looks_are_named_as_the_reason_for_no_latency() -> None:
+    quick = [of_path(path, [10.0] * 3, quick=True) for path in ("opencl", "texture")]
+    assert conclusion(*quick) == "no path has a latency: a quick look's samples are too few"
+
+
 def test_an_emulated_path_takes_part_in_correctness_only() -> None:
     offload = OffloadReport((), (), 10, 9, 10, 9, boundary_bytes=0, operator_share=0.9, mac_share=0.9)
     emulated = of_path("clml", [], emulated=("gpu", "clml"), parts=[offload])
