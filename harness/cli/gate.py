@@ -133,7 +133,6 @@ def _run(request: Request, held_to: Gate, minutes: float, device: str | None, re
             plans = held_to.pinned(bench.plans, bench.device.identity.key)
             done = list(run_suite(plans, bench.run, bench.builder, file, screen))
             again = Remeasure(plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
-            screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
             budget, explain = SessionBudget(minutes, say=screen.say), explainer("gate", again)
             return held_to.compare(sides_of(done), again.measurer, budget, explain=explain)
 
