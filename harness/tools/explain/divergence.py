@@ -234,7 +234,8 @@ class DivergenceReport:
         if smallest is alone:
             yield f"Alone, on the oracle's inputs, it is {outcome}, too."
             return
-        yield f"Alone, on the oracle's inputs, it is {alone.record.outcome.value}: with this cut the defect is gone."
+        what = "another failure hides the defect" if _is_finding(alone.record) else "the defect is gone"
+        yield f"Alone, on the oracle's inputs, it is {alone.record.outcome.value}: with this cut {what}."
         if smallest:
             others = ", ".join(
                 str(operator) for operator in smallest.piece.operators if operator != self.divergence.first

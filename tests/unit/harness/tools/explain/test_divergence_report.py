@@ -69,6 +69,15 @@ def test_a_cut_with_which_the_defect_is_gone_is_said(around: list[tuple[int, boo
     assert all(line in text for line in said)
 
 
+def test_another_failure_of_an_operator_alone_is_not_called_right() -> None:
+    network, refused = a_network(), a_record(outcome=Outcome.KERNEL_BUILD_ERROR, message="expected ')'")
+    alone = PieceTrial(network.around(2, 1), refused, Path())
+    finding = Finding(Outcome.WRONG_RESULT, Owner.PATH)
+    found = Divergence(finding, (network.operators[1],), (PieceTrial(network.first(1), RIGHT, Path()),), (alone,))
+    text = DivergenceReport(OFF, True, network, found, None, ()).text()
+    assert "it is kernel-build-error: with this cut another failure hides the defect." in text
+
+
 @pytest.mark.parametrize(("precision", "said"), [("float16", True), ("float32", False)])
 def test_a_constant_that_half_precision_makes_nothing_of_is_named(precision: str, said: bool) -> None:
     node = helper.make_node("Add", ["x", "eps"], ["y"], name="a")
