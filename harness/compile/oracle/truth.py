@@ -74,7 +74,7 @@ def first_answer(judges: Sequence[Callable[[], Judge]], inputs: Values) -> Rulin
         shapes = first_names([f"{name} {list(array.shape)}" for name, array in inputs.items()])
         hint = f"give others than {shapes}, with `--shape NAME=SIZES`, `--input 'NAME=integers(0, 9)'` or a file"
         raise InputRefused(refusals[0], hint=hint, evidence="\n".join(refusals))
-    raise NoOutsideAnswer("; ".join(filter(None, refusals + reasons)))
+    raise NoOutsideAnswer("; ".join(dict.fromkeys(filter(None, refusals + reasons))))
 
 
 def values_of(model: Any, inputs: Values) -> dict[str, Array]:

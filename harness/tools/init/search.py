@@ -47,7 +47,7 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
             shapes = _guess_shapes(folder / file)
             OnnxFile(name, folder / file, shapes).prepare(cache / MODELS)
         except Failure as failure:
-            left_out.append(f"{file}: {failure.message}")
+            left_out.append(f"{file}: {': '.join(filter(None, (failure.message, failure.hint)))}")
         else:
             models.append(OnnxModel(onnx=file, name="" if name == model_name(str(file)) else name, shapes=shapes))
     return ModelSearch(tuple(models), tuple(left_out))

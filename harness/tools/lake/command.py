@@ -13,6 +13,7 @@ from harness.base.terminal import tell
 from harness.cli.options import AsJson
 from harness.judge.report.screen import Screen, out, out_json
 from harness.measure.progress import Tally
+from harness.tools.shared.output_folder import require_output_folder
 
 records = typer.Typer(help="Keep the records of many runs and hosts in Parquet.", no_args_is_help=True)
 
@@ -27,7 +28,15 @@ def compact(
     places: Annotated[
         list[str], typer.Argument(metavar="PLACE...", help="Records: files, folders, globs or URLs of JSON lines.")
     ],
-    to: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the Parquet files, a folder a day.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Folder of the Parquet files, a folder a day.",
+            callback=require_output_folder,
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Add records to a dataset of Parquet files, which commands read much faster than JSON lines.

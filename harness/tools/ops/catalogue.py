@@ -105,7 +105,9 @@ def choose(cases: Sequence[OperatorCase], globs: Sequence[str] | None) -> list[O
     """
     for glob in globs or ():
         if not any(case.matches(glob) for case in cases):
-            raise UsageError(f"no operator matches {glob!r}", hint=suggestion(glob, {case.operator for case in cases}))
+            raise UsageError(
+                f"no operator matches {glob!r}", hint=suggestion(glob, sorted({c.operator for c in cases}))
+            )
     return [case for case in cases if not globs or any(case.matches(glob) for glob in globs)]
 
 
