@@ -47,7 +47,7 @@ def find_models(folder: Path, cache: Path) -> ModelSearch:
             shapes = _guess_shapes(folder / file)
             OnnxFile(name, folder / file, shapes).prepare(cache / MODELS)
         except Failure as failure:
-            left_out.append(f"{file}: {': '.join(filter(None, (failure.message, failure.hint)))}")
+            left_out.append(f"{file}: {failure}")
         else:
             models.append(OnnxModel(onnx=file, name="" if name == model_name(str(file)) else name, shapes=shapes))
     return ModelSearch(tuple(models), tuple(left_out))
@@ -87,7 +87,10 @@ def _open_shapes(model: Any) -> Iterator[tuple[str, list[int]]]:
         shape = [extent or _extent(declared, at) for at, extent in enumerate(declared)]
         if not shape or not all(shape):
             names = [str(dim.dim_value or dim.dim_param or "?") for dim in tensor.shape.dim]
-            raise ModelError(f"input {value.name!r} has the dynamic shape [{', '.join(names)}]")
+            hint = (
+                f'add it to the suite with its size, such as shapes = {{ "{value.name}" = {[n or 1 for n in shape]} }}'
+            )
+            raise ModelError(f"input {value.name!r} has the dynamic shape [{', '.join(names)}]", hint=hint)
         yield value.name, shape
 
 

@@ -67,7 +67,8 @@ def test_networks_below_the_folder_become_a_suite_that_can_be_built(tmp_path: Pa
         ("nhwc.onnx", "nhwc", {"x.1": [1, 224, 224, 3]}),
     ]
     assert "left out nets/broken.onnx: " in said
-    assert "left out nets/text.onnx: input 'x.1' has the dynamic shape [batch, sequence]: fix it with --shape" in said
+    assert "left out nets/text.onnx: input 'x.1' has the dynamic shape [batch, sequence]: add it to the suite" in said
+    assert 'with its size, such as shapes = { "x.1" = [1, 1] }' in said
     check(suite, suite.cases, tmp_path / "cache")  # what `run` and `list` refuse
     assert CliRunner().invoke(app, ["list"]).exit_code == 0
 
