@@ -49,13 +49,14 @@ def remarks(record: Record) -> tuple[Remark, ...]:
 def row_remarks(records: Sequence[Record]) -> tuple[list[tuple[Remark, ...]], str]:
     """Return the remarks on each row of a table, and a shared remark below it; often empty.
 
-    If most rows are unsteady, and at least two, the shared remark replaces theirs.
+    If most rows are unsteady, and at least two, the shared remark replaces theirs, unless several are of one case.
     """
     rows = [remarks(record) for record in records]
     reasons = [next((remark.why for remark in row if remark.word == UNSTEADY), "") for row in rows]
     steady = [record.case for record, why in zip(records, reasons, strict=True) if not why]
     count = len(records) - len(steady)
-    if count < 2 or count <= len(steady):
+    series = {(record.case, record.as_shipped, record.identity_key) for record in records}
+    if count < 2 or count <= len(steady) or len(series) < len(records):
         return rows, ""
     everyone = "both cases" if count == 2 else f"all {count} cases"
     who = f"all but {', '.join(steady)}" if steady else everyone

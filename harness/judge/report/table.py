@@ -166,7 +166,7 @@ def complaints(records: Sequence[Record]) -> list[str]:
             alike.setdefault((f"{remark.word}: {remark.why}", ""), []).append(r.case)
     lines = []
     for (why, hint), cases in alike.items():
-        lines += [f"  {', '.join(cases)}: {why}", *([f"    {hint}"] if hint else [])]
+        lines += [f"  {', '.join(dict.fromkeys(cases))}: {why}", *([f"    {hint}"] if hint else [])]
     lines += [f"  {of_all}"] if of_all else []
     lines += _unsupported(records)
     return ["", *lines] if lines else []

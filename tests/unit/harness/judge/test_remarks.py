@@ -8,6 +8,7 @@ from fake_records import a_record
 
 from harness.base.outcome import Outcome
 from harness.judge.remarks import MOST_SPREAD, remarks, row_remarks, spread_within
+from harness.judge.report.table import complaints
 from harness.measure.facts import Accuracy
 
 
@@ -136,3 +137,11 @@ def test_one_line_says_that_most_rows_are_unsteady(unsteady: int, steady: int, b
     assert line.startswith(begins)
     assert bool(line) is bool(begins)
     assert any(rows) is not bool(line)
+
+
+def test_sessions_of_one_case_keep_their_remarks() -> None:
+    """A line on all but some cases would name the same case on both sides."""
+    busy = a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0])
+    rows, line = row_remarks([busy, busy, busy, a_record()])
+    assert ([[remark.word for remark in row] for row in rows], line) == ([["unsteady"]] * 3 + [[]], "")
+    assert "\n".join(complaints([busy, busy])).count(busy.case) == 1
