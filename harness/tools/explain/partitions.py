@@ -80,4 +80,4 @@ def _abridge(symbol: str) -> str:
 
 
 def _short(macs: int) -> str:
-    return size(macs).removesuffix("B")
+    return size(macs).removesuffix("B").strip()

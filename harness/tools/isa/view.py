@@ -12,7 +12,7 @@ from device_runner.names import suggestion
 from device_runner.store import Store, cache_root
 from harness.base.case import Case
 from harness.base.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
-from harness.base.tables import table
+from harness.base.tables import counted, table
 from harness.cli.options import CaseOptions
 from harness.cli.record_filter import open_index
 from harness.compile.artifacts.pool import load_artifact
@@ -288,6 +288,7 @@ def sides_of(toolchain: MesaToolchain, asked: CodeQuestion) -> tuple[list[CodeSi
             builds = build_only(asked.what.request(), asked.device, screen)
         keys = {build.case.id: build.artifact for build in builds if build.artifact}
         other = _opposite(asked.against, list(keys), asked, screen) if asked.against and keys else {}
+        screen.say(f"compiling the kernels of {counted(len(keys), 'case')} for {', '.join(asked.gpus)}")
         heads = networks(toolchain, keys, asked.gpus)
         find = Store(cache_root(), "artifacts").find  # of what is not in the cache there are the kept numbers, or none
         there = {case: base.artifact for case, base in other.items() if base.artifact and find(base.artifact)}
