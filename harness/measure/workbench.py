@@ -50,10 +50,6 @@ STORE = "ADRENO_BENCH_STORE"
 """Environment: URL of the store that hosts share, where the suite names none."""
 
 
-USUAL_SUITE = "adreno-bench.toml"
-"""Name of a suite file that no command needs to name in its folder."""
-
-
 @dataclass(frozen=True)
 class Request:
     """Cases of a suite and the workarounds to use, for any device."""
@@ -105,7 +101,8 @@ class Request:
         check(suite, cases, cache)
         if models:
             require_operators(suite, cases, cache)
-        where = ["--suite", str(suite_file)] if suite_file.exists() and suite_file.name != USUAL_SUITE else []
+        other = suite_file.exists() and suite_file.name != "adreno-bench.toml"  # which a command finds in its folder
+        where = ["--suite", str(suite_file)] if other else []
         words = "".join(f" {shlex.quote(word)}" for word in (*where, *words_given(models)))
         return cls(suite, cases, cache, quirks, quick, sustain_s, repeat, words, builders=builders)
 

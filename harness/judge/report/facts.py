@@ -21,7 +21,6 @@ from harness.measure.records.record import Record
 
 NAMING = ("--model", "--shape", "--input", "--fix")
 """Options that name a model and its inputs."""
-SUITE = "--suite"
 
 Facts = list[tuple[str, str]]
 MOST_NAMED = 5
@@ -116,7 +115,7 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
-    named = naming_options(record.model_options, NAMING if suite else (SUITE, *NAMING))
+    named = naming_options(record.model_options, NAMING if suite else ("--suite", *NAMING))
     words += [word for option, value in named for word in (option, Path(value).name if published else value)]
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
     if record.as_shipped:

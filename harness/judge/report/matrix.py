@@ -51,11 +51,6 @@ class Entry:
         return how + [remark.word for remark in remarks(record) if remark.word != self.state.value]
 
     @property
-    def used_path(self) -> bool:
-        """Whether its build used its path, and is not that of path opencl."""
-        return as_opencl(self.record.path, self.record.facts) is None
-
-    @property
     def kind(self) -> str:
         """What distinguishes it from others of its model and path."""
         shipped = " as shipped" if self.record.as_shipped else ""
@@ -174,18 +169,18 @@ def _latency(side: Side, record: Record) -> float | None:
 
 
 def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
-    latencies = [other.wall_ms for other in rivals if other.wall_ms]
     if entry.wall_ms is None:
         return entry
-    if not entry.used_path:  # a difference of equal programs is noise
-        return replace(entry, share=entry.wall_ms / max(latencies))
-    compared = [other.wall_ms for other in rivals if other.wall_ms and other.used_path]
-    base = next((rival.wall_ms for rival in rivals if rival.record.path == BASE_PATH), None)
+    timed = {rival.record.path: ms for rival in rivals if (ms := rival.wall_ms)}
+    # A build that used nothing of its path is that of opencl: the difference of equal programs is noise.
+    alike = {rival.record.path for rival in rivals if as_opencl(rival.record.path, rival.record.facts)}
+    own = {path: ms for path, ms in timed.items() if path not in alike}
+    base = own.get(BASE_PATH) if entry.record.path not in {BASE_PATH, *alike} else None
     return replace(
         entry,
-        speedup=base / entry.wall_ms if base and entry.record.path != BASE_PATH else None,
-        fastest=len(compared) > 1 and entry.wall_ms == min(compared),
-        share=entry.wall_ms / max(latencies),
+        speedup=base / entry.wall_ms if base else None,
+        fastest=len(own) > 1 and entry.record.path == min(own, key=lambda path: own[path]),
+        share=entry.wall_ms / max(timed.values()),
     )
 
 
