@@ -202,8 +202,8 @@ def _macs(summary: NetworkSummary) -> str:
     nameless = (end for end in summary.inputs if "?" in end.shape)
     shapes = [f"{extent}=1" for extent in extents if extent != "?"]
     shapes += [f"{end.name}={'x'.join('1' if isinstance(n, str) else str(n) for n in end.shape)}" for end in nameless]
-    given = f"give {' '.join(f'--shape {shape}' for shape in shapes)}" if shapes else "a shape depends on the numbers"
-    return f"unknown multiply-accumulates ({given})"
+    hint = f"give {' '.join(f'--shape {shape}' for shape in shapes)}" if shapes else "a shape depends on the numbers"
+    return f"unknown multiply-accumulates ({hint})"
 
 
 def _line(row: dict[str, Any]) -> tuple[object, ...]:
