@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.device import Array
+from harness.base.failures import ModelError
+from harness.base.tables import counted
 from harness.compile.artifacts.artifact import LABELLED, save_arrays
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled import SCORE, SCORED
@@ -26,4 +28,12 @@ def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec],
         (out / SCORE).write_text(json.dumps(number), encoding="utf-8")
         save_arrays(out / SCORED, [data.inputs, data.labels])
     else:
+        require_classes(data.labels, ask({spec.name: data.inputs[: spec.shape[0]]})[0].size // spec.shape[0])
         save_arrays(out / LABELLED, [data.inputs, data.labels, best_classes(*how)])
+
+
+def require_classes(labels: Array, classes: int) -> None:
+    """Raise ModelError for a label that no answer can have."""
+    if strange := [int(label) for label in labels if not 0 <= label < classes]:
+        what = f"{counted(len(strange), 'label')} of {len(labels)}, such as {strange[0]}, cannot be right"
+        raise ModelError(f"{what}: the model has {counted(classes, 'class', 'classes')}", hint="count them from 0")

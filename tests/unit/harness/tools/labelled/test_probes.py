@@ -12,6 +12,7 @@ from harness.base.failures import ModelError
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled.data import best_classes, load_labelled
 from harness.tools.labelled.probes import least_right, top_one
+from harness.tools.labelled.truth import require_classes
 from harness.tools.zoo.models import ZOO
 
 IMAGES = InputSpec("images", (2, 1, 3, 3))
@@ -106,3 +107,10 @@ def test_labels_of_a_scored_model_are_numbers_of_any_shape(tmp_path: Path) -> No
         load_labelled(file, [IMAGES])
     with pytest.raises(ModelError, match="labels' is <U1"):
         load_labelled(labelled(tmp_path / "texts.npz", labels=np.array(["a"] * 6)), [IMAGES], scored=True)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 0, 1]])
+def test_a_label_that_no_answer_can_have_is_refused(labels: list[int]) -> None:
+    require_classes(np.array([0, 1, 1]), 2)
+    with pytest.raises(ModelError, match=r"1 label of 3, such as (2|-1), cannot be right: the model has 2 classes"):
+        require_classes(np.array(labels), 2)
