@@ -426,7 +426,7 @@ def test_nothing_in_a_message_is_taken_for_markup() -> None:
 
 def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it(tmp_path: Path) -> None:
     kept, page = tmp_path / "cells.json", tmp_path / "operators.html"
-    crash = cell("Conv", "opencl", CellVerdict.CRASH, "<script>") | {"name": "other"}
+    crash = cell("Conv", "opencl", CellVerdict.CRASH, "<script>") | {"name": "third"}
     kept.write_text(json.dumps([{"device": "virtual", **one} for one in (*CELLS, crash)]))
     CliRunner().invoke(app, ["ops", "--from", str(kept), "--html", str(page)])
     text = page.read_text(encoding="utf-8")
