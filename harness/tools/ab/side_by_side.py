@@ -9,11 +9,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
+import numpy as np
+
+from device_runner.failures import Failure
 from harness.base.case import Case
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
+from harness.compile.artifacts.artifact import Built
 from harness.judge.compare import Comparison, compare_sides
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
@@ -25,6 +30,7 @@ from harness.judge.verdict import Verdict
 from harness.measure.case_worker import run_with_recovery
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
+from harness.measure.work import open_work
 from harness.measure.workbench import Request, make_ready, open_workbench
 from harness.tools.ab.blindness import blindness_of
 from harness.tools.shared.comparison_view import ComparisonView
@@ -151,7 +157,11 @@ def measure_side_by_side(
         progress.begin(2 * len(pairing.pairs))
         budget = SessionBudget(minutes, say=progress.say)
         explain = explainer("side by side", plans_of, built, runs, progress)
-        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions, explain)
+        apart = {
+            pair[Arm.HEAD].id: how_answers_differ({arm: plans[arm][case] for arm, case in pair.items()}, built)
+            for pair in pairing.pairs
+        }
+        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions, explain, apart)
     if page:
         _write_page(page, records, verdicts)
     return verdicts
@@ -164,8 +174,12 @@ def judge_in_turns(
     budget: SessionBudget | None = None,
     most_sessions: int = MOST_SESSIONS,
     explain: Explain | None = None,
+    apart: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ComparisonView, Records]:
-    """Measure both sides of each pair once, then in turns what that leaves open. Returns the sessions as well."""
+    """Measure both sides of each pair once, then in turns what that leaves open. Returns the sessions as well.
+
+    `apart` says, by cases of head, how its right answer differs from that of base.
+    """
     records: dict[SeriesKey, dict[Arm, list[Record]]] = {}
     pairs: dict[SeriesKey, CasePair] = {}
     for pair in pairing.pairs:
@@ -190,7 +204,9 @@ def judge_in_turns(
     compared = compare_sides(_sides(records, Arm.BASE), _sides(records, Arm.HEAD), rules, gauged=False, together=True)
     result = settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
     names = pairing.names
-    answer = "\n".join(sentence(case, names, pairing.common(pairs[case.key])) for case in result.cases)
+    answer = "\n".join(
+        sentence(case, names, pairing.common(pairs[case.key]), apart.get(case.key.case, "")) for case in result.cases
+    )
     return ComparisonView(result, rules, f"base is {names[0]}, head is {names[1]}", answer), records
 
 
@@ -206,17 +222,31 @@ def _write_page(page: Path, records: Records, verdicts: ComparisonView) -> None:
     write_report(page, builds, verdicts.export, answer=verdicts.answer)
 
 
-def sentence(comparison: Comparison, names: tuple[str, str], where: str) -> str:
+def how_answers_differ(plans: Mapping[Arm, Plan], built: Built) -> str:
+    """Return how the right answer of head differs from that of base; empty if it does not, or is to other inputs."""
+    pair = [plans[arm] for arm in (Arm.BASE, Arm.HEAD)]
+    if any(plan.program for plan in pair) or len({plan.oracle.key for plan in pair}) == 1:
+        return ""
+    try:
+        want, other = (open_work(plan, built).truth for plan in pair)
+    except Failure:
+        return ""
+    same = len(want.inputs) == len(other.inputs) and all(map(np.array_equal, want.inputs, other.inputs))
+    return want.judge(other.expected).complaint if same else ""
+
+
+def sentence(comparison: Comparison, names: tuple[str, str], where: str, apart: str = "") -> str:
     """Return how many times as fast the faster side is, and whether both are right.
 
     Args:
         comparison: What the sessions came to.
         names: What people call base and head.
         where: What both have in common, such as the path.
+        apart: How the right answer of head differs from that of base.
     """
     if wrong := _faults(comparison, names):
         return f"{wrong} on {where}"
-    right = f"; {_correctness(comparison, names)}"
+    right = f"; {_correctness(comparison, names)}{apart and f', but they compute something else: {apart}'}"
     change = comparison.change
     if not change or not math.isfinite(change.relative):
         why = "; ".join(comparison.reasons).removeprefix("right on both sides; ")  # which `right` says

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import FakeDevice, FakeProgram, FakeSession, a_plan, things
+from fake_device import ANSWER, FakeDevice, FakeProgram, FakeSession, a_plan, things
 from msgspec import structs
 
 from device_runner.device import Identity, Loadable
 from harness.base.case import Case, Precision, Tuning
 from harness.base.failures import UsageError
+from harness.base.plan import Job
 from harness.base.request import WORKED_AROUND
 from harness.base.suite import Suite
+from harness.compile.artifacts.artifact import INPUTS, OUTPUTS, save_arrays
 from harness.judge.compare import Comparison, KernelChange
 from harness.judge.confirm import SessionBudget, explainer
 from harness.judge.stats.pair import Rules
@@ -29,7 +31,7 @@ from harness.measure.progress import SilentProgress
 from harness.measure.records.record import Record
 from harness.measure.tuning import TuningStore
 from harness.measure.workbench import Request
-from harness.tools.ab.side_by_side import CasePair, Pairing, judge_in_turns, pair_cases
+from harness.tools.ab.side_by_side import CasePair, Pairing, how_answers_differ, judge_in_turns, pair_cases
 
 A, B = Case("a", "opencl"), Case("b", "opencl")
 PAIRING = Pairing(({Arm.BASE: A, Arm.HEAD: B},), ("model",), ("a", "b"))
@@ -166,6 +168,23 @@ def test_each_side_is_judged_by_its_own_truth(
     assert answer.startswith(begins)
     assert answer.endswith(ends)
     assert bench.order == [Arm.BASE, Arm.HEAD], "a wrong answer is not timed"
+
+
+@pytest.mark.parametrize(
+    ("factor", "drawn", "says"), [(2.0, 0.0, "output 0 is off by 3 at"), (1.0, 0.0, ""), (2.0, 1.0, "")]
+)
+def test_two_right_sides_that_compute_something_else_say_so_where_they_have_the_same_inputs(
+    tmp_path: Path, factor: float, drawn: float, says: str
+) -> None:
+    base, other = things(tmp_path / "base"), things(tmp_path / "head")["o-tiny"]
+    save_arrays(tmp_path / "head" / INPUTS, [np.full((1, 3), drawn, np.float32)])
+    save_arrays(tmp_path / "head" / OUTPUTS, [ANSWER * factor])
+    plans = {Arm.BASE: a_plan(), Arm.HEAD: replace(a_plan(), oracle=Job("oracle", "o-other", "other", {}))}
+    differ = how_answers_differ(plans, {**base, "o-other": other})
+    assert differ.startswith(says)
+    assert bool(differ) == bool(says)
+    _, answer = judged(Bench(tmp_path, dict.fromkeys(Arm, 20.0)), apart={B.id: differ}, budget=SessionBudget(0.0))
+    assert answer.endswith(f"; both right, but they compute something else: {differ}" if says else "; both right")
 
 
 def test_of_a_faster_side_the_kernels_of_both_are_shown(tmp_path: Path) -> None:
