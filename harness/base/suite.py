@@ -281,6 +281,8 @@ _EXAMPLES = {
     "paths": 'for example paths = ["opencl", "texture", "clml"]',
 }
 """What to write for the keys that every suite needs."""
+_LACKING = {"missing": "missing", "too_short": "empty"}
+"""What our words are for pydantic's."""
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
@@ -293,9 +295,9 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     if problem["type"] == "extra_forbidden":
         names = _known_keys(keys[:-1])
         return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], names))
-    if problem["type"] == "missing":
+    if lacking := _LACKING.get(problem["type"]):
         example = _EXAMPLES.get(where, "docs/reference/settings.md has its values")
-        return UsageError(f"{file}:{line}: the key {where!r} is missing", hint=example)
+        return UsageError(f"{file}:{line}: the key {where!r} is {lacking}", hint=example)
     return UsageError(f"{file}:{line}: {where}: {_message(problem)} (got {problem['input']!r:.80})")
 
 

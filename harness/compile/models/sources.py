@@ -236,7 +236,9 @@ def model_source(name: str, others: Sequence[str] = ()) -> NamedModel:
     if place.is_dir():
         raise UsageError(f"{name} is a folder", hint=f"name a file in it that ends in {_ENDINGS}")
     if place.is_file() or place.suffix.lower() in _EXPORTS:
-        raise UsageError(f"{name} does not end in {_ENDINGS}", hint=_EXPORTS.get(place.suffix.lower(), _EXPORT))
+        suffix = place.suffix.lower()
+        hint = f"rename it: small letters, {suffix}" if suffix in SUFFIXES else _EXPORTS.get(suffix, _EXPORT)
+        raise UsageError(f"{name} does not end in {_ENDINGS}", hint=hint)
     others = [other for other in others if other not in models]
     suite = f"the suite has {', '.join(others[:MOST_NAMES])}, " if others else ""
     otherwise = f"a file of your own ends in {_ENDINGS}, {suite}and the zoo has"

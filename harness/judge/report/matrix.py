@@ -169,9 +169,9 @@ def _latency(side: Side, record: Record) -> float | None:
 
 
 def _against(entry: Entry, rivals: Sequence[Entry]) -> Entry:
-    if entry.wall_ms is None:
+    if entry.wall_ms is None or entry.record.quick:
         return entry
-    timed = {rival.record.path: ms for rival in rivals if (ms := rival.wall_ms)}
+    timed = {rival.record.path: ms for rival in rivals if (ms := rival.wall_ms) and not rival.record.quick}
     # A build that used nothing of its path is that of opencl: the difference of equal programs is noise.
     alike = {rival.record.path for rival in rivals if as_opencl(rival.record.path, rival.record.facts)}
     own = {path: ms for path, ms in timed.items() if path not in alike}

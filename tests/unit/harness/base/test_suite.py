@@ -78,7 +78,7 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
             'models = [{ onnx = "x.onnx", shapes = { "in.1" = [1.5] } }]\npaths = ["opencl"]\n',
             "models.shapes.in.1: In",
         ),
-        ('models = []\npaths = ["opencl"]\n', ":1: models: List should have at least 1 item"),
+        ('models = []\npaths = ["opencl"]\n', ":1: the key 'models' is empty: for example models = ["),
         ('models = ["tiny", "tiny"]\npaths = ["opencl"]\n', "the model name 'tiny' stands twice"),
         ('models = "tiny"\npaths = ["opencl"]\n', ":1: models: Input should be a valid list"),
         ('paths = ["opencl"]\n', "the key 'models' is missing: for example models = ["),

@@ -80,6 +80,13 @@ def test_a_path_that_built_what_opencl_builds_is_neither_faster_nor_fastest() ->
     assert [round(entry.share, 1) for entry in matrix.entries] == [1.0, 0.5]
 
 
+def test_a_quick_look_is_neither_faster_nor_fastest() -> None:
+    quick = sessions(5, case=CLML, quick=True)
+    (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), quick]))
+    assert [(entry.speedup, entry.fastest) for entry in matrix.entries] == [(None, False), (None, False)]
+    assert all(entry.wall_ms for entry in matrix.entries)
+
+
 def test_what_most_cases_are_is_said_once_below_the_matrix_on_the_page_and_in_markdown(tmp_path: Path) -> None:
     busy = [a_record(case, wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]) for case in (OPENCL, CLML)]
     steady = a_record("tiny-texture-float32-untuned")
