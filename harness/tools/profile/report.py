@@ -11,6 +11,8 @@ from harness.tools.shared.kernels.profile import Operator, Profile
 
 ROWS_LIMIT = 15
 """Rows of a table; the rest is one line."""
+MOST_APART = 0.01
+"""How far the rows together may be from the whole before it is explained."""
 
 
 def pages(mine: Profile, other: Profile | None) -> Iterator[str]:
@@ -112,6 +114,9 @@ def _remarks(mine: Profile) -> str:
     rates = ", ".join(f"{name} {value:.3g} {unit}" for name, (value, unit) in measured.items() if value)
     lines = ["GFLOP/s and GB/s count what the operator needs; `redone`: how many times over its schedule's loops go."]
     lines.append(f"Peaks measured on this device: {rates}." if rates else "This device's peaks could not be measured.")
+    rows = sum(operator.ms for operator in mine.operators) / mine.kernels_ms
+    if abs(rows - 1) > MOST_APART:
+        lines.append(f"Each row is a median over inferences; together they are {rows:.1%} of the median of all kernels.")
     above = [label for label, alike in by_kind(mine) if any(r and p and r > p for r, p in _rates(alike, mine))]
     if above:
         why = "its data stay in a cache, or the peak was measured while the device was slow"

@@ -165,6 +165,13 @@ def test_more_than_a_peak_is_explained() -> None:
     assert "Above 100%" not in "\n".join(pages(slow, None))
 
 
+def test_rows_that_do_not_add_up_to_the_whole_are_explained() -> None:
+    whole = a_profile("case", PLAIN, 2.0, 64)
+    words = "\n".join(pages(whole.model_copy(update={"kernels_ms": 2.1}), None))
+    assert "together they are 95.2% of the median of all kernels" in words
+    assert "together they are" not in "\n".join(pages(whole, None))
+
+
 def test_operators_without_a_known_count_have_no_rate() -> None:
     operator = Operator(function="f", kernels=("f_kernel",), launches=1, ms=1.0, threads=1, work=None)
     profile = a_profile("case", PLAIN, 1.0, 4).model_copy(update={"operators": (operator,)})
