@@ -116,7 +116,7 @@ def _remarks(mine: Profile) -> str:
     lines.append(f"Peaks measured on this device: {rates}." if rates else "This device's peaks could not be measured.")
     rows = sum(operator.ms for operator in mine.operators) / mine.kernels_ms
     if abs(rows - 1) > MOST_APART:
-        lines.append(f"Each row is a median over inferences; together they are {rows:.1%} of the median of all kernels.")
+        lines.append(f"Rows are medians over inferences; together they are {rows:.1%} of the median of all kernels.")
     above = [label for label, alike in by_kind(mine) if any(r and p and r > p for r, p in _rates(alike, mine))]
     if above:
         why = "its data stay in a cache, or the peak was measured while the device was slow"
