@@ -157,11 +157,11 @@ def measure_side_by_side(
         progress.begin(2 * len(pairing.pairs))
         budget = SessionBudget(minutes, say=progress.say)
         explain = explainer("side by side", plans_of, built, runs, progress)
-        apart = {
+        differences = {
             pair[Arm.HEAD].id: how_answers_differ({arm: plans[arm][case] for arm, case in pair.items()}, built)
             for pair in pairing.pairs
         }
-        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions, explain, apart)
+        verdicts, records = judge_in_turns(pairing, measure, rules, budget, most_sessions, explain, differences)
     if page:
         _write_page(page, records, verdicts)
     return verdicts
@@ -174,11 +174,11 @@ def judge_in_turns(
     budget: SessionBudget | None = None,
     most_sessions: int = MOST_SESSIONS,
     explain: Explain | None = None,
-    apart: Mapping[str, str] = MappingProxyType({}),
+    differences: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ComparisonView, Records]:
     """Measure both sides of each pair once, then in turns what that leaves open. Returns the sessions as well.
 
-    `apart` says, by cases of head, how its right answer differs from that of base.
+    `differences` say, by cases of head, how its right answer differs from that of base.
     """
     records: dict[SeriesKey, dict[Arm, list[Record]]] = {}
     pairs: dict[SeriesKey, CasePair] = {}
@@ -205,7 +205,8 @@ def judge_in_turns(
     result = settle(compared, rules, measurer, most_sessions, budget=budget, explain=explain)
     names = pairing.names
     answer = "\n".join(
-        sentence(case, names, pairing.common(pairs[case.key]), apart.get(case.key.case, "")) for case in result.cases
+        sentence(case, names, pairing.common(pairs[case.key]), differences.get(case.key.case, ""))
+        for case in result.cases
     )
     return ComparisonView(result, rules, f"base is {names[0]}, head is {names[1]}", answer), records
 
@@ -235,18 +236,18 @@ def how_answers_differ(plans: Mapping[Arm, Plan], built: Built) -> str:
     return want.judge(other.expected).complaint if same else ""
 
 
-def sentence(comparison: Comparison, names: tuple[str, str], where: str, apart: str = "") -> str:
+def sentence(comparison: Comparison, names: tuple[str, str], where: str, difference: str = "") -> str:
     """Return how many times as fast the faster side is, and whether both are right.
 
     Args:
         comparison: What the sessions came to.
         names: What people call base and head.
         where: What both have in common, such as the path.
-        apart: How the right answer of head differs from that of base.
+        difference: How the right answer of head differs from that of base.
     """
     if wrong := _faults(comparison, names):
         return f"{wrong} on {where}"
-    right = f"; {_correctness(comparison, names)}{apart and f', but they compute something else: {apart}'}"
+    right = f"; {_correctness(comparison, names)}{difference and f', but they compute something else: {difference}'}"
     change = comparison.change
     if not change or not math.isfinite(change.relative):
         why = "; ".join(comparison.reasons).removeprefix("right on both sides; ")  # which `right` says

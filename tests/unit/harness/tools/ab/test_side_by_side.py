@@ -183,7 +183,7 @@ def test_two_right_sides_that_compute_something_else_say_so_where_they_have_the_
     differ = how_answers_differ(plans, {**base, "o-other": other})
     assert differ.startswith(says)
     assert bool(differ) == bool(says)
-    _, answer = judged(Bench(tmp_path, dict.fromkeys(Arm, 20.0)), apart={B.id: differ}, budget=SessionBudget(0.0))
+    _, answer = judged(Bench(tmp_path, dict.fromkeys(Arm, 20.0)), differences={B.id: differ}, budget=SessionBudget(0.0))
     assert answer.endswith(f"; both right, but they compute something else: {differ}" if says else "; both right")
 
 
