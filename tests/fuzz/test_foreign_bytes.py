@@ -24,6 +24,7 @@ import terminal_scene
 from fake_records import virtual_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llm_config import FIELDS
 from typer.testing import CliRunner
 
 from device_runner.adb_device import properties_in
@@ -182,17 +183,7 @@ class Entry:
 
 
 GET_FUNCTION = 9
-LLM_CONFIG = json.dumps(
-    {
-        "model_type": "llama",
-        "num_hidden_layers": 1,
-        "hidden_size": 64,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "vocab_size": 96,
-        "rope_scaling": {"rope_type": "llama3", "factor": 8.0},
-    }
-).encode()
+LLM_CONFIG = json.dumps({**FIELDS, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}).encode()
 MLC_WEIGHTS = (
     b'{"records": [{"dataPath": "tensor-cache.json", "nbytes": 124, "records": '
     b'[{"name": "a", "shape": [2], "dtype": "uint32"}]}]}'
