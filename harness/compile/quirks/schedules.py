@@ -9,7 +9,18 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
-from harness.compile.compiler.compat import bytes_of, dlight, relax, rewrite_main, s_tir, tirx, type_of, writes_texture
+from harness.compile.compiler.compat import (
+    buffer_read,
+    bytes_of,
+    dlight,
+    parameter_buffers,
+    relax,
+    rewrite_main,
+    s_tir,
+    tirx,
+    type_of,
+    writes_texture,
+)
 from harness.compile.compiler.passes import adreno_tir_passes, before_first, insert_before, passes_before
 from harness.compile.compiler.tir import SCHEDULE, is_block, map_children, spatial_block, statement_pass, walk
 from harness.compile.paths.base import EditPasses, Edits
@@ -273,12 +284,12 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
     schedule = s_tir.Schedule(func)
     *blocks, last = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
     infos = [dlight.analysis.get_sblock_info(schedule, block) for block in blocks]
-    reduces = any(info.is_reduction() for info in infos)
+    reduces, results = any(info.is_reduction() for info in infos), [*parameter_buffers(func)]
     for block, info in zip(blocks, infos, strict=True):
         if info.is_reduction():
             _bind(schedule, schedule.get_loops(block)[: info.dom_kind().count("S")])
-        else:
-            schedule.compute_inline(block)
+        elif not any(buffer_read(schedule.get(block).writes[0]).same_as(buffer) for buffer in results):
+            schedule.compute_inline(block)  # a result of the function has to be stored
     if reduces:
         dlight.adreno.Fallback.schedule_default(schedule, last)
     return schedule if reduces else dlight.adreno.Fallback().apply(schedule.mod["main"], target, False)
