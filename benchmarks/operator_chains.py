@@ -86,9 +86,11 @@ class ChainDraw(Draw):
         return tuple(size.dim_value for size in self.kind(name).shape.dim)
 
     def fit(self, name: str, shape: Sequence[int]) -> str:
-        """Return a tensor of this shape with the numbers of another."""
+        """Return a tensor of this shape with the numbers of another. Raises ValueError if it has none."""
         own = self.shape_of(name)
         size, wanted = math.prod(own), math.prod(shape)
+        if not size:
+            raise ValueError(f"{name} has no numbers, or its shape is not known")
         if own == tuple(shape):
             return name
         if len(own) == len(shape) and all(here >= there for here, there in zip(own, shape, strict=True)):

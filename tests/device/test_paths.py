@@ -401,6 +401,21 @@ def remainder() -> bytes:
     return bytes(network(nodes, {"x": [4, 8]}, scale=np.float32(30), by=np.int8(-7)).SerializeToString())
 
 
+def bytes_apart(kind: int) -> bytes:
+    """Transposed integers as numbers that two operators read: an image, whose texels lie apart among the integers."""
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["large"]),
+        helper.make_node("Cast", ["large"], ["whole"], to=kind),
+        helper.make_node("Cast", ["whole"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Transpose", ["number"], ["turned"], perm=[0, 1, 2, 4, 3]),
+        helper.make_node("ReduceMax", ["turned"], ["largest"], axes=[2], keepdims=1),
+        helper.make_node("Add", ["turned", "largest"], ["sum"]),
+        helper.make_node("Cast", ["whole"], ["again"], to=TensorProto.FLOAT),
+        helper.make_node("Sub", ["sum", "again"], ["y"]),
+    ]
+    return bytes(network(nodes, {"x": [1, 1, 4, 4, 4]}, scale=np.float32(30)).SerializeToString())
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -704,6 +719,19 @@ def test_bytes_that_are_cast_are_right_only_when_worked_around(answer: Answer, p
     np.testing.assert_allclose(answer(net, path)[0], right, rtol=0, atol=1e-3)
     (as_shipped,) = answer(net, path, but_for="narrow-integers")
     assert np.abs(as_shipped - right).max() > 1
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT8, TensorProto.UINT8], ids=["signed", "unsigned"])
+def test_texels_of_bytes_that_lie_apart_are_right_only_when_worked_around(answer: Answer, kind: int) -> None:
+    np.testing.assert_array_equal(answer(bytes_apart(kind), "texture"), answer(bytes_apart(kind), "cpu"))
+    with pytest.raises(RuntimeError, match="OpenCL build error"):
+        answer(bytes_apart(kind), "texture", but_for="bytes-apart")
+
+
+def test_integers_of_16_bits_are_in_no_image(answer: Answer) -> None:
+    """A device without half precision builds no kernel that reads them there, and others may lose small ones."""
+    kind = TensorProto.INT16
+    np.testing.assert_array_equal(answer(bytes_apart(kind), "texture"), answer(bytes_apart(kind), "cpu"))
 
 
 def test_a_remainder_of_bytes_is_right_only_when_worked_around(answer: Answer) -> None:

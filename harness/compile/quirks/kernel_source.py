@@ -1,4 +1,4 @@
-"""What kernels say otherwise than OpenCL C takes it: their names, functions, and integers that C widens."""
+"""What kernels say otherwise than OpenCL C takes it: their names, functions, integers that C widens, and bytes."""
 
 from __future__ import annotations
 
@@ -84,6 +84,16 @@ def keep_integers_narrow(body: Any) -> Any:
     return map_parts(map_calls(body, rewrite_call), tuple(filter(None, kinds)), rewrite)
 
 
+def keep_bytes_apart(body: Any) -> Any:
+    """Take four loaded bytes for a vector, once loops are vectors: where they lie apart, they come as one int."""
+
+    def rewrite(load: Any) -> Any:
+        kind, four = kind_of(load).split("x")[0], kind_of(load).endswith("int8x4")
+        return tirx.call_pure_extern(kind_of(load), f"as_{_NARROW[kind]}4", load) if four else load
+
+    return map_parts(body, (getattr(tvm.ir, "TensorLoad", tirx.BufferLoad),), rewrite)  # its name since 0.27
+
+
 QUIRKS = (
     Quirk(
         "long-kernel-name",
@@ -107,5 +117,13 @@ QUIRKS = (
         upstream="src/target/source/codegen_c.cc: PrintBinaryExpr writes C's operators, which compute in int",
         workaround="such results are converted back to their bits",
         edits=Edits(tir=before("InjectVirtualThread", "KeepIntegersNarrow", keep_integers_narrow, make=statement_pass)),
+    ),
+    Quirk(
+        "bytes-apart",
+        "four bytes of a tensor that do not lie side by side are loaded as one int, which becomes each number of a "
+        "texel where the driver takes it at all: wrong numbers, or kernels that do not compile",
+        upstream="src/backend/opencl/codegen/codegen_opencl.cc: PrintVecElemLoadExpr packs them as CUDA does",
+        workaround="the int is taken for the vector of bytes that it is",
+        edits=Edits(tir=before("InjectVirtualThread", "KeepBytesApart", keep_bytes_apart, make=statement_pass)),
     ),
 )

@@ -38,8 +38,8 @@ _ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power",
 _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
-_NO_TEXELS = ("bool", "int8", "uint8", "int64", "uint64", "float64")
-"""Number formats of which no image has four in a texel."""
+_NO_TEXELS = ("bool", "int8", "uint8", "int16", "uint16", "int64", "uint64", "float64")
+"""Number formats of which no image has four in a texel: 16 bits there are a number in half precision."""
 _SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""

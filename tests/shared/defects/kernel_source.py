@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from defects.presence import presence
-from defects.sample import Probe, many_in_a_row, network, source
+from defects.sample import Emit, Probe, all_but, many_in_a_row, network, source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks.kernel_source import LONGEST_KERNEL
-from harness.tools.upstream.probe_answer import ProbeAnswer
+from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 
 def _longest_name(*applied: Workaround) -> ProbeAnswer:
@@ -36,8 +38,23 @@ def _cast_sum(*applied: Workaround) -> ProbeAnswer:
     return presence(not cut, "a cast reads a sum of bytes as int", "a sum of bytes is cut to a byte")
 
 
+def _bytes_apart(*applied: Workaround) -> ProbeAnswer:
+    """Build texels of bytes that lie apart, and look what the kernel takes them for."""
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        numbers = emit(relax.op.permute_dims(emit(relax.op.astype(data, "float32")), [0, 1, 2, 4, 3]))
+        return relax.op.add(numbers, emit(relax.op.max(numbers, [2], keepdims=True)))
+
+    text = source(network(body, (1, 1, 4, 4, 4), "uint8"), (*all_but("bytes-apart"), *applied))
+    if "(0x000000ff << 0)" not in text:
+        return ProbeAnswer(Presence.CANNOT_TELL, "no kernel loads bytes that lie apart")
+    return presence("as_uchar4(" not in text, "four bytes are taken for one int", "four bytes are taken for a vector")
+
+
 PROBES: dict[str, Probe] = {
     "long-kernel-name": _longest_name,
     "builtin-suffix": _inverse_tangent,
     "narrow-integers": _cast_sum,
+    "bytes-apart": _bytes_apart,
 }

@@ -7,10 +7,13 @@ from functools import partial
 from typing import Any
 
 from defects.presence import presence
+from harness.base.case import Precision
 from harness.compile.compiler.compat import opencl_source, tensor_type
 from harness.compile.paths.base import ImageLimits, Workaround, edit_model
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.paths.texture import TexturePath
+from harness.compile.quirks import quirks_for
+from harness.compile.quirks.base import Quirk
 from harness.tools.upstream.probe_answer import ProbeAnswer
 
 Probe = Callable[..., ProbeAnswer]
@@ -20,6 +23,11 @@ Emit = Callable[[Any], Any]
 
 _TEXTURE = TexturePath()
 _CHANNELS = 8
+
+
+def all_but(quirk_id: str) -> list[Quirk]:
+    """Return the other quirks of path texture: some defects show once nothing else is wrong with a module."""
+    return [quirk for quirk in quirks_for("texture", Precision.FLOAT32, as_shipped=False) if quirk.id != quirk_id]
 
 
 def network(

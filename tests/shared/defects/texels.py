@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from defects.presence import presence
-from defects.sample import Probe, conv, mask, max_pool, source
-from harness.base.case import Precision
+from defects.sample import Probe, all_but, conv, mask, max_pool, source
 from harness.compile.paths.base import Workaround
 from harness.compile.paths.kernels import kernels
-from harness.compile.quirks import quirks_for
 from harness.tools.upstream.probe_answer import Presence, ProbeAnswer
 
 _BOOL_CAST = "vector-bool-cast"
@@ -41,8 +39,7 @@ def _minus_ones(*applied: Workaround) -> ProbeAnswer:
 
     It becomes a vector once nothing else is wrong with it.
     """
-    others = quirks_for("texture", Precision.FLOAT32, as_shipped=False)
-    text = source(mask(), (*(quirk for quirk in others if quirk.id != _BOOL_CAST), *applied))
+    text = source(mask(), (*all_but(_BOOL_CAST), *applied))
     converted, chosen = re.search(r"convert_float4\([^;]*[<>]", text), "where" in text
     return presence(
         bool(converted) and not chosen, "a comparison of vectors is converted as it is", "a number is chosen by it"

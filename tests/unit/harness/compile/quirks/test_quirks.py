@@ -70,6 +70,7 @@ def test_path_and_precision_decide() -> None:
         "long-kernel-name",
         "builtin-suffix",
         "narrow-integers",
+        "bytes-apart",
         "reduction-part-read",
         "reduction-of-pairs",
         "reduction-extents",
