@@ -68,6 +68,8 @@ class Request:
     """Options that name its suite and models, for the commands in hints: ` --model FILE`."""
     builders: str | None = None
     """Address of a Dask scheduler whose workers build."""
+    schedules: Path | None = None
+    """File of schedules that was given instead of the suite's."""
 
     @classmethod
     def read(
@@ -104,7 +106,7 @@ class Request:
         other = suite_file.exists() and suite_file.name != "adreno-bench.toml"  # which a command finds in its folder
         where = ["--suite", str(suite_file)] if other else []
         words = "".join(f" {shlex.quote(word)}" for word in (*where, *words_given(models)))
-        return cls(suite, cases, cache, quirks, quick, sustain_s, repeat, words, builders=builders)
+        return cls(suite, cases, cache, quirks, quick, sustain_s, repeat, words, builders, schedules)
 
     @property
     def paths(self) -> set[str]:
@@ -120,8 +122,9 @@ class Request:
             )
         how: dict[str, Any] = {"quick": self.quick, "sustain_s": self.sustain_s, "repeat": self.repeat}
         named = tuple(shlex.split(self.models))
+        scheduled = (*named, "--schedules", str(self.schedules)) if self.schedules else named
         plans = (plan_case(self.suite, case, identity, self.cache, self.quirks, **how) for case in self.cases)
-        return [replace(plan, model_options=named) for plan in plans]
+        return [replace(p, model_options=scheduled if p.case.tuning.scheduled else named) for p in plans]
 
     def oracles(self) -> list[Job]:
         """Return the jobs of the oracle. They are the same on every device, so they can run before one is open."""

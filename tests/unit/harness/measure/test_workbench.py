@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 from fake_device import FakeDevice, a_plan, things
+from fake_schedules import ORIGIN, a_schedule
 from waiting import LONG_S
 
 from device_runner import registry
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost
 from device_runner.runtimes import host
-from harness.base.case import Case
+from harness.base.case import Case, Tuning
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Job
 from harness.base.suite import Suite
+from harness.compile.schedules.database import Schedules
 from harness.measure.progress import SilentProgress
 from harness.measure.records.record import RecordFile
 from harness.measure.workbench import Request, open_suite, open_to_build, open_workbench, opening
@@ -188,6 +190,17 @@ def test_a_plan_has_the_options_that_named_its_model(request_tiny: Request) -> N
     identity = Identity("phone", "abc", abi="x86_64")
     assert {plan.model_options for plan in given.plans(identity)} == {("--model", "my tiny.onnx")}
     assert {plan.model_options for plan in request_tiny.plans(identity)} == {()}
+
+
+def test_a_plan_has_the_file_of_schedules_that_was_given_where_it_is_built_with_it(
+    request_tiny: Request, tmp_path: Path
+) -> None:
+    file = tmp_path / "tuned.jsonl"
+    Schedules(ORIGIN, (a_schedule(),)).write(file)
+    suite = request_tiny.suite.model_copy(update={"schedules": file})
+    given = replace(request_tiny, suite=suite, cases=suite.cases, schedules=file)
+    options = {plan.case.tuning: plan.model_options for plan in given.plans(Identity("phone", "abc", abi="x86_64"))}
+    assert options == {Tuning.UNTUNED: (), Tuning.SCHEDULED: ("--schedules", str(file))}
 
 
 def test_what_repeats_a_case_names_a_suite_file_unless_it_has_the_usual_name(tmp_path: Path) -> None:

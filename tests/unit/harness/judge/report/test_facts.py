@@ -22,3 +22,11 @@ def test_the_command_that_repeats_a_case_names_a_suite_file_of_another_name() ->
     case = "--device phone --case net-opencl-float32-untuned"
     assert reproduce(record) == f"adreno-bench run --suite mine/s.toml {case}"
     assert reproduce(record, Path("/here/s.toml")) == f"adreno-bench run --suite /here/s.toml {case}"
+
+
+def test_the_command_that_repeats_a_case_names_the_schedules_that_were_given() -> None:
+    record = a_record("net-opencl-float32-scheduled", model_options=("--schedules", "/home/me/tuned.jsonl"))
+    case = "--device phone --case net-opencl-float32-scheduled"
+    assert reproduce(record) == f"adreno-bench run --schedules /home/me/tuned.jsonl {case}"
+    assert "--schedules /home/me/tuned.jsonl" in reproduce(record, Path("/here/s.toml"))
+    assert "--schedules tuned.jsonl" in reproduce(record, published=True)
