@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.base.failures import MisreadOperator
+from harness.base.failures import MisreadOperator, ModelError
 from harness.base.outcome import Outcome, Owner
 from harness.measure.facts import Accuracy, Facts, HalfRange, Latency, Objection, Proof, ScheduleEffect, WitnessReport
 
@@ -42,7 +42,8 @@ def _failure(facts: Facts) -> Decision | None:
     if (failure := facts.failure) is None:
         return None
     defined = failure.outcome in Outcome._value2member_map_
-    outcome = Outcome(failure.outcome) if defined else Outcome.INFRA_ERROR
+    other = Outcome.INPUT_REFUSED if isinstance(failure, ModelError) else Outcome.INFRA_ERROR
+    outcome = Outcome(failure.outcome) if defined else other
     blamed = Owner.IMPORTER if isinstance(failure, MisreadOperator) else None
     return Decision(outcome, failure.message, failure.hint, failure.evidence, blamed)
 

@@ -19,7 +19,18 @@ Ask = Callable[[Mapping[str, Array]], list[Array]]
 
 
 def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:
-    """Write labelled data with the oracle's classes, or with a function's score. Worker only. Raises ModelError."""
+    """Write labelled data with the oracle's classes, or with a function's score. Worker only.
+
+    Raises ModelError, which names the file.
+    """
+    try:
+        _write(out, file, score, specs, ask)
+    except ModelError as error:
+        why = error.message if str(file) in error.message else f"{file}: {error.message}"
+        raise ModelError(why, hint=error.hint, evidence=error.evidence) from error
+
+
+def _write(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:
     data = load_labelled(file, specs, scored=bool(score))
     (spec,) = specs
     how = (lambda rows: ask({spec.name: rows})), data.inputs, spec.shape[0]

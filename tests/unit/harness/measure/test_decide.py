@@ -8,7 +8,7 @@ import pytest
 
 from device_runner.device import Steadiness
 from device_runner.failures import DeviceLost, Failure, Hang, Unsupported
-from harness.base.failures import CompileFailure, InputRefused
+from harness.base.failures import CompileFailure, InputRefused, ModelError
 from harness.base.outcome import Outcome, Owner
 from harness.measure.decide import decide
 from harness.measure.facts import (
@@ -136,6 +136,12 @@ def test_an_outcome_that_no_record_knows_is_the_rigs() -> None:
         outcome = "never heard of"
 
     assert decide(Facts(Strange("odd"))).outcome is Outcome.INFRA_ERROR
+
+
+def test_data_that_do_not_fit_the_model_are_its_owners_to_mend() -> None:
+    decision = decide(Facts(ModelError("labels.npz: 1 label of 3 cannot be right", hint="count them from 0")))
+    assert (decision.outcome, decision.owner) == (Outcome.INPUT_REFUSED, Owner.MODEL)
+    assert (decision.message, decision.hint) == ("labels.npz: 1 label of 3 cannot be right", "count them from 0")
 
 
 def test_nothing_known_speaks_against_nothing() -> None:

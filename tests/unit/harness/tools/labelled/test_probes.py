@@ -12,7 +12,7 @@ from harness.base.failures import ModelError
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled.data import best_classes, load_labelled
 from harness.tools.labelled.probes import least_right, top_one
-from harness.tools.labelled.truth import require_classes
+from harness.tools.labelled.truth import require_classes, write_answers
 from harness.tools.zoo.models import ZOO
 
 IMAGES = InputSpec("images", (2, 1, 3, 3))
@@ -114,3 +114,11 @@ def test_a_label_that_no_answer_can_have_is_refused(labels: list[int]) -> None:
     require_classes(np.array([0, 1, 1]), 2)
     with pytest.raises(ModelError, match=r"1 label of 3, such as (2|-1), cannot be right: the model has 2 classes"):
         require_classes(np.array(labels), 2)
+
+
+def test_a_complaint_about_labelled_data_names_their_file(tmp_path: Path) -> None:
+    file = labelled(tmp_path / "held-out.npz", labels=np.full(6, 9))
+    with pytest.raises(ModelError, match=rf"^{file}: 6 labels of 6, such as 9, .*the model has 4 classes"):
+        write_answers(tmp_path, file, "", [IMAGES], lambda _: [np.zeros((2, 4))])
+    with pytest.raises(ModelError, match=rf"^{file}: the first output has the shape \[2\]"):
+        write_answers(tmp_path, labelled(file), "", [IMAGES], lambda _: [np.zeros(2)])
