@@ -1,29 +1,30 @@
 """The shape of a Llama-style decoder, read from the `config.json` that Hugging Face keeps beside its weights.
 
-A configuration that asks for more than this network has (norms of queries, experts, windows) is refused by name: a
-network that leaves something out would be timed and judged as if it were the model.
+A configuration that asks for more than this network has (experts, windows, soft caps) is refused by name: a network
+that leaves something out would be timed and judged as if it were the model.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, field_validator
 
 from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-"""`model_type` of networks that are this one."""
-BIASED_FAMILY = "qwen2"
-"""The family whose queries, keys and values have biases though its configuration has no field for that."""
-NORMED_FAMILY = "qwen3"
-"""The family that norms each head of queries and keys, of which its configuration says nothing either."""
+FAMILIES: Mapping[str, Sequence[str]] = {
+    "llama": (),
+    "mistral": ("num_key_value_heads",),
+    "qwen2": ("num_key_value_heads",),
+    "qwen3": ("num_key_value_heads", "head_dim"),
+}
+"""`model_type` of networks that are this one, and fields without which transformers has a number of its own for it."""
 UNSCALED = "default"
 STRETCHES = (UNSCALED, "llama3")
 """Types of rotary positions."""
@@ -108,31 +109,53 @@ LLAMA_TINY = LlmConfig(2, 256, 4, 2, 64, 512, 1024)
 ZOO = {"llama_tiny": LLAMA_TINY}
 
 
-class _Scaling(Foreign):
+_ABSENT = (
+    "num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok", "kv_lora_rank", "clip_qkv",
+    "query_pre_attn_scalar", "attention_multiplier", "attn_logit_softcapping", "final_logit_softcapping", "use_qk_norm",
+    "qk_norm", "qk_layernorm", "use_bidirectional_attention", "attention_chunk_size", "attn_temperature_tuning",
+    "alibi", "full_attention", "sliding_attention", "llama_4_scaling_beta", "rope_interleaved", "rope_interleave",
+    "no_rope_layers", "mlp_bias", "bias", "use_bias", "use_qkv_bias", "lm_head_bias", "use_parallel_residual",
+    "parallel_attn", "num_kv_shared_layers", "quantization_config", "compression_config", "weight_bits", "auto_map",
+)  # fmt: skip
+_ONE = (
+    "partial_rotary_factor", "rotary_pct", "rope_pct", "scale_emb", "embedding_multiplier", "residual_multiplier",
+    "lm_head_multiplier", "logits_scaling", "logit_scale",
+)  # fmt: skip
+"""Fields of other networks and other weights: in one like this they are 0, false or empty, and the latter may be 1."""
+
+
+class _Known(Foreign):
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def strange(self) -> str:
+        """The first field that makes another network of it, or other weights; empty if none does."""
+        others = self.model_extra or {}
+        names = (*_ABSENT, *(name for name in _ONE if others.get(name) != 1))
+        return next((name for name in names if others.get(name)), "")
+
+
+class _Rotation(_Known):
     kind: str = Field(UNSCALED, validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
-    factor: float = Field(1.0, gt=0, le=1e6)
-    low_freq_factor: float = Field(1.0, gt=0, le=1e6)
-    high_freq_factor: float = Field(4.0, gt=0, le=1e6)
-    original_max_position_embeddings: int = Field(8192, gt=0, le=1 << 30)
+    factor: float = Field(0.0, ge=0, le=1e6)
+    low_freq_factor: float = Field(0.0, ge=0, le=1e6)
+    high_freq_factor: float = Field(0.0, ge=0, le=1e6)
+    original_max_position_embeddings: int = Field(0, ge=0, le=1 << 30)
 
     @property
     def stretch(self) -> RopeScaling | None:
         return None if self.kind == UNSCALED else read_plain(RopeScaling, self.model_dump())
 
-
-_OTHERS = (
-    "num_local_experts", "num_experts", "partial_rotary_factor", "attn_logit_softcapping", "mlp_bias",
-    "quantization_config",
-)  # fmt: skip
-"""Fields that make another network of it, or other weights, where they have a value."""
+    @property
+    def lacking(self) -> str:
+        """The first number of the stretch that is not given."""
+        return next((name for name, number in asdict(self.stretch).items() if not number), "") if self.stretch else ""
 
 
-class ConfigFile(Foreign):
+class ConfigFile(_Known):
     """The fields of `config.json` that decide the network. Others are about training or text."""
-
-    model_config = ConfigDict(extra="allow")
 
     model_type: str
     hidden_act: Literal["silu"] = "silu"
@@ -147,24 +170,33 @@ class ConfigFile(Foreign):
         10_000.0, gt=0, le=1e12, validation_alias=AliasChoices("position_embedding_base", "rope_theta")
     )
     """mlc-llm has another key for it."""
-    rope_scaling: _Scaling | None = None
-    rope_parameters: _Scaling | None = None
+    rope_scaling: _Rotation | None = None
+    rope_parameters: _Rotation | None = None
+    """The same, of newer configurations."""
+    layer_types: tuple[Literal["full_attention", "sliding_attention"], ...] | None = None
     rms_norm_eps: float = Field(1e-6, gt=0, lt=1)
     attention_bias: bool = False
     tie_word_embeddings: bool = False
     sliding_window: int | None = None
     use_sliding_window: bool = True
 
+    @field_validator("model_type")
+    @classmethod
+    def _is_this_network(cls, family: str) -> str:
+        if family not in FAMILIES:
+            raise ValueError(f"{family!r} is not supported")
+        return family
+
     @property
-    def scaling(self) -> _Scaling:
-        """The stretch of rotations, of which newer configurations have another key."""
-        return self.rope_scaling or self.rope_parameters or _Scaling()
+    def rotation(self) -> _Rotation:
+        """The rotary positions."""
+        return self.rope_scaling or self.rope_parameters or _Rotation()
 
     @property
     def network(self) -> LlmConfig:
         """The network, if there is no `complaint`."""
-        heads, biased = self.num_attention_heads, self.model_type == BIASED_FAMILY
-        parameters = self.rope_parameters or _Scaling()
+        # no field says that qwen2 has biases and qwen3 norms of heads
+        heads, biased = self.num_attention_heads, self.model_type == "qwen2"
         return LlmConfig(
             layers=self.num_hidden_layers,
             hidden=self.hidden_size,
@@ -173,26 +205,28 @@ class ConfigFile(Foreign):
             head_dim=self.head_dim or self.hidden_size // heads,
             intermediate=self.intermediate_size,
             vocabulary=self.vocab_size,
-            rope_theta=parameters.rope_theta or self.rope_theta,
+            rope_theta=self.rotation.rope_theta or self.rope_theta,
             eps=self.rms_norm_eps,
             qkv_bias=biased or self.attention_bias,
             output_bias=self.attention_bias and not biased,
-            head_norms=self.model_type == NORMED_FAMILY,
+            head_norms=self.model_type == "qwen3",
             tied=self.tie_word_embeddings,
-            scaling=self.scaling.stretch,
+            scaling=self.rotation.stretch,
         )
 
     @property
     def complaint(self) -> str:
         """What our network has not; empty if it has all."""
-        heads = self.num_attention_heads
+        heads, rotation = self.num_attention_heads, self.rotation
         kv_heads, head_dim = self.num_key_value_heads or heads, self.head_dim or self.hidden_size / heads
         window = self.sliding_window if self.use_sliding_window else None
-        other = next((name for name in _OTHERS if getattr(self, name, None)), "")
+        strange = self.strange or rotation.strange
+        usual = {*FAMILIES[self.model_type]} - self.model_fields_set
         complaints = {
-            f"model_type {self.model_type!r} is not supported": self.model_type not in FAMILIES,
-            f"{other} is not supported": bool(other),
-            f"rotary positions of type {self.scaling.kind!r} are not supported": self.scaling.kind not in STRETCHES,
+            f"{strange} is not supported": bool(strange),
+            f"it has no {' and no '.join(sorted(usual))}": bool(usual),
+            f"rotary positions of type {rotation.kind!r} are not supported": rotation.kind not in STRETCHES,
+            f"rotary positions of type {rotation.kind!r} have no {rotation.lacking}": bool(rotation.lacking),
             f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
             f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
             f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
@@ -200,16 +234,15 @@ class ConfigFile(Foreign):
         return next((text for text, holds in complaints.items() if holds), "")
 
 
-_ORIGINALS = (
-    "give the config.json of a Llama-style model; `python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts "
-    "one of TensorFlow.js"
+_HINT = (
+    f"take a {', '.join(FAMILIES)} in the usual form, or let mlc-llm compile it and give --library; "
+    "`python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts one of TensorFlow.js"
 )
 
 
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    fields = read_foreign(file, ConfigFile, _ORIGINALS)
+    fields = read_foreign(file, ConfigFile, _HINT)
     if fields.complaint:
-        usual = f"with all of their usual parts and positions {' or '.join(STRETCHES)}"
-        raise ModelError(f"{file}: {fields.complaint}", hint=f"take a network of {', '.join(FAMILIES)}, {usual}")
+        raise ModelError(f"{file}: {fields.complaint}", hint=_HINT)
     return fields.network

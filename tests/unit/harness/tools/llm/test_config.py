@@ -12,7 +12,7 @@ import pytest
 from harness.base.failures import ModelError
 from harness.tools.llm.config import LLAMA_TINY, LlmConfig, read_config, read_plain
 
-LLAMA = {
+LLAMA: dict[str, Any] = {
     "model_type": "llama",
     "num_hidden_layers": 16,
     "hidden_size": 2048,
@@ -99,11 +99,51 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"hidden_size": -1}, "hidden_size"),
         ({"head_dim": None, "hidden_size": 100}, "cut"),
         ({"vocab_size": 10**12}, "vocab_size"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping"),
+        ({"query_pre_attn_scalar": 224}, "query_pre_attn_scalar"),
+        ({"logits_scaling": 8.0}, "logits_scaling"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+        ({"auto_map": {"AutoModel": "modeling_encoder.Encoder"}}, "auto_map"),
+        ({"layer_types": ["linear_attention"]}, "layer_types"),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 32.0}}, "no low_freq_factor"),
+        ({"rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
+        ({"rope_scaling": None, "rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "full_attention"),
     ],
 )
 def test_another_network_is_refused_by_name(change: dict[str, Any], word: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=f"config.json.*{word}"):
         read(tmp_path, {**LLAMA, **change})
+
+
+@pytest.mark.parametrize("family", ["gemma3", "gpt2", "phi3"])
+def test_another_family_is_named_before_the_fields_that_it_has_not(family: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=f"config.json.*{family!r} is not supported"):
+        read(tmp_path, {"model_type": family, "hidden_act": "gelu_new", "n_layer": 2})
+
+
+@pytest.mark.parametrize(
+    ("family", "field"), [("mistral", "num_key_value_heads"), ("qwen2", "num_key_value_heads"), ("qwen3", "head_dim")]
+)
+def test_a_field_that_a_family_has_a_number_of_its_own_for_must_be_there(
+    family: str, field: str, tmp_path: Path
+) -> None:
+    fields = {**LLAMA, "model_type": family}
+    assert read(tmp_path, fields).kv_heads == 8
+    del fields[field]
+    with pytest.raises(ModelError, match=f"it has no {field}"):
+        read(tmp_path, fields)
+
+
+@pytest.mark.parametrize("field", ["partial_rotary_factor", "logits_scaling", "mlp_bias", "quantization_config"])
+def test_a_field_that_changes_nothing_is_accepted(field: str, tmp_path: Path) -> None:
+    plain = 1.0 if field in ("partial_rotary_factor", "logits_scaling") else None
+    assert read(tmp_path, {**LLAMA, field: plain}) == read(tmp_path, LLAMA)
+
+
+def test_the_scaling_that_wins_brings_its_own_theta(tmp_path: Path) -> None:
+    both = {"rope_scaling": {**LLAMA["rope_scaling"], "rope_theta": 2e6}, "rope_parameters": {"rope_theta": 3e6}}
+    config = read(tmp_path, {**LLAMA, **both})
+    assert (config.rope_theta, bool(config.scaling)) == (2e6, True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "\xff", '{"model_type": "llama"}'])
