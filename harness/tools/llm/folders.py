@@ -129,10 +129,14 @@ def list_tensors(folder: Path) -> dict[str, StoredTensor]:
     tensors: dict[str, StoredTensor] = {}
     for file in _files(folder):
         try:
-            tensors.update(_tensors_of(file))
+            more = _tensors_of(file)
         except (OSError, ValueError) as error:
             why = f"{file} is not a safetensors file, or not a whole one: {reason_alone(error)}"
             raise ModelError(why, hint=DOWNLOAD_AGAIN) from error
+        if twice := tensors.keys() & more:
+            name = min(twice)
+            raise ModelError(f"{name} is in {tensors[name].file} and {file}", hint="leave one of the files there")
+        tensors |= more
     return tensors
 
 

@@ -143,6 +143,13 @@ def test_an_index_says_which_files_count(tmp_path: Path) -> None:
     assert list_tensors(tmp_path)["x"].shape == (2,)
 
 
+def test_a_weight_that_two_files_have_is_not_taken_from_either(tmp_path: Path) -> None:
+    for name, number in (("a", 1.0), ("b", 2.0)):
+        write(tmp_path / f"{name}.safetensors", {"x": tensor([1])}, struct.pack("<f", number))
+    with pytest.raises(ModelError, match=r"x is in .*a.safetensors and .*b.safetensors"):
+        list_tensors(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["b.safetensors", "../a.safetensors", "/etc/passwd", ""])
 def test_a_file_of_the_index_that_is_not_beside_it_is_named(name: str, tmp_path: Path) -> None:
     write(tmp_path / "a.safetensors", {"x": tensor([2])}, bytes(8))
