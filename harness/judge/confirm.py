@@ -50,7 +50,7 @@ def explainer(command: str, *context: object) -> Explain | None:
 
 @dataclass(frozen=True)
 class SessionBudget:
-    """Time limit for sessions in turns. A block of sessions that has begun is finished."""
+    """Time limit for sessions in turns. Of all blocks only the first may end later: how long it takes is not known."""
 
     minutes: float = math.inf
     now: Clock = time.monotonic
@@ -202,7 +202,7 @@ def _spend(
     budget: SessionBudget,
     decided: Callable[[SeriesKey], None],
 ) -> str:
-    """Take blocks of sessions where they decide most, until nothing is open or the time is up.
+    """Take blocks of sessions where they decide most, until nothing is open or no other block fits into the time.
 
     `decided` hears of each series as soon as it is slower or faster: then the time is not yet spent on what stays open.
     Returns why it stopped before that, by the budget's control; empty if it did not.
@@ -215,10 +215,16 @@ def _spend(
         more = series.change.more_sessions
         return not suspect, math.inf if more is None else more, len(series.turns)
 
+    def needed_s(key: SeriesKey) -> float:
+        series = under_way[key]
+        return series.missing * (series.session_s or _pace(under_way.values()))
+
     while (due := [key for key, series in under_way.items() if series.open]) and (left_s := ends - budget.now()) > 0:
+        if not (fitting := [key for key in due if needed_s(key) <= left_s]):
+            break
         if blind := budget.control():
             return blind
-        key = min(due, key=urgency)
+        key = min(fitting, key=urgency)
         series = under_way[key]
         done, most = len(series.turns), series.plan.looks * BLOCK
         left = f", {_minutes(left_s)} left" if math.isfinite(left_s) else ""

@@ -93,10 +93,14 @@ class TurnSeries:
         """Seconds per session; 0 if none was run."""
         return self.spent_s / self.fresh if self.fresh else 0.0
 
+    @property
+    def missing(self) -> int:
+        """Number of sessions up to the next look."""
+        return BLOCK - len(self.turns) % BLOCK if self.open else 0
+
     def block(self) -> None:
         """Take the sessions up to the next look."""
-        missing = BLOCK - len(self.turns) % BLOCK if self.open else 0
-        sessions = list(islice(self._sessions(), missing))
+        sessions = list(islice(self._sessions(), self.missing))
         self.turns += turns_of([(arm, record.wall_ms) for arm, record in sessions], self.noise)
         kernels = [(arm, record.device_ms) for arm, record in sessions if record.device_ms]
         self.kernels += turns_of(kernels, self.kernels_noise)

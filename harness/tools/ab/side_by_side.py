@@ -180,12 +180,17 @@ def judge_in_turns(
 
     `differences` say, by cases of head, how its right answer differs from that of base.
     """
+    budget = budget or SessionBudget()
     records: dict[SeriesKey, dict[Arm, list[Record]]] = {}
     pairs: dict[SeriesKey, CasePair] = {}
+    began = budget.now()
     for pair in pairing.pairs:
         first = {arm: [measure(pair, arm)] for arm in Arm}
         key = SeriesKey.of(first[Arm.HEAD][0])
         records[key], pairs[key] = first, pair
+    least_s = (budget.now() - began) / len(pairing.pairs)
+    if 0 < 60 * budget.minutes < least_s:
+        budget.say(f"the fewest sessions that tell anything take about {least_s:.0f} s more: longer than --minutes says")
 
     def measurer(comparison: Comparison) -> Measure:
         def again(arm: Arm) -> Record:
@@ -198,7 +203,6 @@ def judge_in_turns(
     def blind() -> str:
         return blindness_of(_sides(records, Arm.BASE), _sides(records, Arm.HEAD))
 
-    budget = budget or SessionBudget()
     if any("gpu" in record.emulated for sides in records.values() for record in sides[Arm.HEAD]):
         budget = replace(budget, control=blind)
     compared = compare_sides(_sides(records, Arm.BASE), _sides(records, Arm.HEAD), rules, gauged=False, together=True)

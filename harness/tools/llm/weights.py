@@ -156,7 +156,8 @@ class SeededWeights(ModelWeights):
 def require_groups(config: LlmConfig, form: Format) -> None:
     """Raise ModelError for a network whose rows cannot be cut into groups of 4-bit numbers."""
     if form.layout and (odd := {shape[1] for shape in config.shapes.values() if len(shape) == 2 and shape[1] % GROUP}):
-        raise ModelError(f"{form.name} needs rows of a multiple of {GROUP}, and this network has rows of {min(odd)}")
+        why = f"{form.name} needs rows of a multiple of {GROUP}, and this network has rows of {min(odd)}"
+        raise ModelError(why, hint="take `--format float32` or `--format float16`")
 
 
 def is_packed(name: str, form: Format) -> bool:

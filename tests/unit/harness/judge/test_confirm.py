@@ -202,10 +202,10 @@ def test_sessions_go_to_what_looks_changed_and_end_with_the_time() -> None:
         return timed
 
     compared = compare_sides(sides_of(base), sides_of([record for head in heads for record in head]), RULES)
-    found = settle(compared, RULES, measurer, budget=SessionBudget(1.0, lambda: now[0]))
+    found = settle(compared, RULES, measurer, budget=SessionBudget(1.5, lambda: now[0]))
     assert [case.verdict for case in found.cases] == [Verdict.INCONCLUSIVE, Verdict.SLOWER, Verdict.INCONCLUSIVE]
     assert asked.most_common(1)[0][0] == names[1]
-    assert now[0] <= 60 + 40
+    assert now[0] <= 90, "no block begins that would end after the time"
     assert found.needed_minutes > 0
 
 

@@ -226,3 +226,19 @@ def test_when_the_time_is_up_it_says_so_however_little_its_sessions_show(tmp_pat
     assert not blind.looked
     said = "the time was up: 1 of 1 case is not decided. Run it again with about"
     assert said in replace(verdicts, result=replace(verdicts.result, cases=[blind])).text()
+
+
+@pytest.mark.parametrize(("minutes", "more"), [(0.1, 2), (1.5, 2), (2.5, 6)])
+def test_only_the_first_look_may_take_longer_than_the_time_and_is_announced(
+    minutes: float, more: int, tmp_path: Path
+) -> None:
+    """A session takes 20 s. The first look needs two besides the first of each side, and every other look four."""
+    bench, now, said = Bench(tmp_path, {Arm.BASE: 20.0, Arm.HEAD: 20.3}), [0.0], list[str]()
+
+    def measure(pair: CasePair, arm: Arm) -> Record:
+        now[0] += 20
+        return bench.measure(pair, arm)
+
+    judge_in_turns(PAIRING, measure, Rules(), SessionBudget(minutes, lambda: now[0], said.append))
+    assert now[0] == 20 * (2 + more)
+    assert any("take about 40 s more: longer than --minutes says" in line for line in said) is (minutes < 0.5)
