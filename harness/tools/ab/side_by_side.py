@@ -190,7 +190,9 @@ def judge_in_turns(
         records[key], pairs[key] = first, pair
     least_s = (budget.now() - began) / len(pairing.pairs)
     if 0 < 60 * budget.minutes < least_s:
-        budget.say(f"the fewest sessions that tell anything take about {least_s:.0f} s more: longer than --minutes says")
+        budget.say(
+            f"the fewest sessions that tell anything take about {least_s:.0f} s more: longer than --minutes says"
+        )
 
     def measurer(comparison: Comparison) -> Measure:
         def again(arm: Arm) -> Record:

@@ -7,27 +7,19 @@ that leaves something out would be timed and judged as if it were the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, model_validator
+from typing_extensions import Self
 
-from harness.base.failures import ModelError
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
-FAMILIES: Mapping[str, Sequence[str]] = {
-    "llama": (),
-    "mistral": ("num_key_value_heads",),
-    "qwen2": ("num_key_value_heads",),
-    "qwen3": ("num_key_value_heads", "head_dim"),
-}
-"""`model_type` of networks that are this one, and fields without which transformers has a number of its own for it."""
-UNSCALED = "default"
-STRETCHES = (UNSCALED, "llama3")
-"""Types of rotary positions."""
+Family = Literal["llama", "mistral", "qwen2", "qwen3"]
+"""`model_type` of networks that are this one."""
 CONTEXT = 2048
 """Tokens that the cache of keys and values has room for."""
 
@@ -125,18 +117,21 @@ _ONE = (
 
 
 class _Known(Foreign):
+    """What others wrote, without fields that make another network of it, or other weights."""
+
     model_config = ConfigDict(extra="allow")
 
-    @property
-    def strange(self) -> str:
-        """The first field that makes another network of it, or other weights; empty if none does."""
+    @model_validator(mode="after")
+    def _has_none_of_others(self) -> Self:
         others = self.model_extra or {}
         names = (*_ABSENT, *(name for name in _ONE if others.get(name) != 1))
-        return next((name for name in names if others.get(name)), "")
+        if strange := next((name for name in names if others.get(name)), ""):
+            raise ValueError(f"{strange} is not supported")
+        return self
 
 
 class _Rotation(_Known):
-    kind: str = Field(UNSCALED, validation_alias=AliasChoices("rope_type", "type"))
+    kind: Literal["default", "llama3"] = Field("default", validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
     factor: float = Field(0.0, ge=0, le=1e6)
@@ -146,18 +141,20 @@ class _Rotation(_Known):
 
     @property
     def stretch(self) -> RopeScaling | None:
-        return None if self.kind == UNSCALED else read_plain(RopeScaling, self.model_dump())
+        return read_plain(RopeScaling, self.model_dump()) if self.kind == "llama3" else None
 
-    @property
-    def lacking(self) -> str:
-        """The first number of the stretch that is not given."""
-        return next((name for name, number in asdict(self.stretch).items() if not number), "") if self.stretch else ""
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        numbers = asdict(self.stretch) if self.stretch else {}
+        if missing := [name for name, number in numbers.items() if not number]:
+            raise ValueError(f"{self.kind} has no {missing[0]}")
+        return self
 
 
 class ConfigFile(_Known):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
-    model_type: str
+    model_type: Family
     hidden_act: Literal["silu"] = "silu"
     num_hidden_layers: int = Field(gt=0, le=512)
     hidden_size: int = Field(gt=0, le=65_536)
@@ -180,13 +177,6 @@ class ConfigFile(_Known):
     sliding_window: int | None = None
     use_sliding_window: bool = True
 
-    @field_validator("model_type")
-    @classmethod
-    def _is_this_network(cls, family: str) -> str:
-        if family not in FAMILIES:
-            raise ValueError(f"{family!r} is not supported")
-        return family
-
     @property
     def rotation(self) -> _Rotation:
         """The rotary positions."""
@@ -194,7 +184,7 @@ class ConfigFile(_Known):
 
     @property
     def network(self) -> LlmConfig:
-        """The network, if there is no `complaint`."""
+        """The network."""
         # no field says that qwen2 has biases and qwen3 norms of heads
         heads, biased = self.num_attention_heads, self.model_type == "qwen2"
         return LlmConfig(
@@ -214,35 +204,31 @@ class ConfigFile(_Known):
             scaling=self.rotation.stretch,
         )
 
-    @property
-    def complaint(self) -> str:
-        """What our network has not; empty if it has all."""
-        heads, rotation = self.num_attention_heads, self.rotation
+    @model_validator(mode="after")
+    def _is_this_network(self) -> Self:
+        heads = self.num_attention_heads
         kv_heads, head_dim = self.num_key_value_heads or heads, self.head_dim or self.hidden_size / heads
         window = self.sliding_window if self.use_sliding_window else None
-        strange = self.strange or rotation.strange
-        usual = {*FAMILIES[self.model_type]} - self.model_fields_set
+        # transformers has numbers of its own for these families
+        own = {"llama": (), "qwen3": ("num_key_value_heads", "head_dim")}.get(self.model_type, ("num_key_value_heads",))
+        missing = [name for name in own if name not in self.model_fields_set]
         complaints = {
-            f"{strange} is not supported": bool(strange),
-            f"it has no {' and no '.join(sorted(usual))}": bool(usual),
-            f"rotary positions of type {rotation.kind!r} are not supported": rotation.kind not in STRETCHES,
-            f"rotary positions of type {rotation.kind!r} have no {rotation.lacking}": bool(rotation.lacking),
+            f"it has no {' and no '.join(missing)}": bool(missing),
             f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
             f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
             f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
         }
-        return next((text for text, holds in complaints.items() if holds), "")
+        if complaint := next((text for text, holds in complaints.items() if holds), ""):
+            raise ValueError(complaint)
+        return self
 
 
 _HINT = (
-    f"take a {', '.join(FAMILIES)} in the usual form, or let mlc-llm compile it and give --library; "
-    "`python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts one of TensorFlow.js"
+    "give the config.json of such a network, or let mlc-llm compile yours and give --library; "
+    "`python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts a model of TensorFlow.js"
 )
 
 
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    fields = read_foreign(file, ConfigFile, _HINT)
-    if fields.complaint:
-        raise ModelError(f"{file}: {fields.complaint}", hint=_HINT)
-    return fields.network
+    return read_foreign(file, ConfigFile, _HINT).network

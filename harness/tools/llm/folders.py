@@ -226,12 +226,11 @@ class ModelSettings(Foreign):
     def network(self) -> LlmConfig | None:
         """Its network; None if it is not ours, or too large to be judged."""
         try:
-            fields = ConfigFile.model_validate({**self.shape, "model_type": self.model_type})
+            network = ConfigFile.model_validate({**self.shape, "model_type": self.model_type}).network
         except ValidationError:
             return None
-        if fields.complaint or not READABLE_FORMAT.fullmatch(self.quantization):
-            return None
-        return fields.network if fields.network.parameters <= MOST_PARAMETERS else None
+        is_readable = READABLE_FORMAT.fullmatch(self.quantization) and network.parameters <= MOST_PARAMETERS
+        return network if is_readable else None
 
 
 class StoredWeight(Foreign):
