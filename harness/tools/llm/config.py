@@ -101,7 +101,7 @@ LLAMA_TINY = LlmConfig(2, 256, 4, 2, 64, 512, 1024)
 ZOO = {"llama_tiny": LLAMA_TINY}
 
 
-_ABSENT = (
+_ADDITIONS = (
     "num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok", "kv_lora_rank", "clip_qkv",
     "query_pre_attn_scalar", "attention_multiplier", "attn_logit_softcapping", "final_logit_softcapping", "use_qk_norm",
     "qk_norm", "qk_layernorm", "use_bidirectional_attention", "attention_chunk_size", "attn_temperature_tuning",
@@ -109,14 +109,14 @@ _ABSENT = (
     "no_rope_layers", "mlp_bias", "bias", "use_bias", "use_qkv_bias", "lm_head_bias", "use_parallel_residual",
     "parallel_attn", "num_kv_shared_layers", "quantization_config", "compression_config", "weight_bits", "auto_map",
 )  # fmt: skip
-_ONE = (
+_FACTORS = (
     "partial_rotary_factor", "rotary_pct", "rope_pct", "scale_emb", "embedding_multiplier", "residual_multiplier",
     "lm_head_multiplier", "logits_scaling", "logit_scale",
 )  # fmt: skip
 """Fields of other networks and other weights: in one like this they are 0, false or empty, and the latter may be 1."""
 
 
-class _Known(Foreign):
+class _PlainNetwork(Foreign):
     """What others wrote, without fields that make another network of it, or other weights."""
 
     model_config = ConfigDict(extra="allow")
@@ -124,13 +124,13 @@ class _Known(Foreign):
     @model_validator(mode="after")
     def _has_none_of_others(self) -> Self:
         others = self.model_extra or {}
-        names = (*_ABSENT, *(name for name in _ONE if others.get(name) != 1))
+        names = (*_ADDITIONS, *(name for name in _FACTORS if others.get(name) != 1))
         if strange := next((name for name in names if others.get(name)), ""):
             raise ValueError(f"{strange} is not supported")
         return self
 
 
-class _Rotation(_Known):
+class _Rotation(_PlainNetwork):
     kind: Literal["default", "llama3"] = Field("default", validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
@@ -151,7 +151,7 @@ class _Rotation(_Known):
         return self
 
 
-class ConfigFile(_Known):
+class ConfigFile(_PlainNetwork):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
     model_type: Family

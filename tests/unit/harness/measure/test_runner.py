@@ -522,10 +522,10 @@ def test_a_function_of_the_user_scores_the_answers_for_labelled_inputs(
     assert parse(record.line().encode()) == record
 
 
-def test_a_function_of_the_user_that_fails_is_one_line_of_the_rig(built: Built, tmp_path: Path) -> None:
+def test_a_function_of_the_user_that_fails_is_one_line_for_its_owner(built: Built, tmp_path: Path) -> None:
     scored(tmp_path, "outputs[99]", 2.0)
     record = run(FakeDevice(), built, a_scored_plan(tmp_path))
-    assert (record.outcome, record.owner) == (Outcome.INFRA_ERROR, Owner.RIG)
+    assert (record.outcome, record.owner) == (Outcome.INPUT_REFUSED, Owner.MODEL)
     assert record.message.endswith("metrics.py:score failed: IndexError: list index out of range")
     scored(tmp_path, "'other', 1.0", 2.0)
     record = run(FakeDevice(), built, a_scored_plan(tmp_path))
