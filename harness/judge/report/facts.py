@@ -115,8 +115,7 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
-    names = ("--schedules", *NAMING) if suite else ("--suite", "--schedules", *NAMING)
-    named = naming_options(record.model_options, names)
+    named = naming_options(record.model_options, ("--schedules", *NAMING, *(() if suite else ("--suite",))))
     words += [word for option, value in named for word in (option, Path(value).name if published else value)]
     words += ["--device", _label(record) if published else record.device, "--case", record.case]
     if record.as_shipped:

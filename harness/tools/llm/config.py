@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import Self
 
+from harness.base.failures import reason_alone
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
@@ -28,10 +29,10 @@ CONTEXT = 2048
 class RopeScaling:
     """Llama 3's stretch of slow rotations (`rope_type: llama3`)."""
 
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_max_position_embeddings: int
+    factor: Annotated[float, Field(gt=0, le=1e6)]
+    low_freq_factor: Annotated[float, Field(gt=0, le=1e6)]
+    high_freq_factor: Annotated[float, Field(gt=0, le=1e6)]
+    original_max_position_embeddings: Annotated[int, Field(gt=0, le=1 << 30)]
 
 
 @dataclass(frozen=True)
@@ -134,20 +135,17 @@ class _Rotation(_PlainNetwork):
     kind: Literal["default", "llama3"] = Field("default", validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
-    factor: float = Field(0.0, ge=0, le=1e6)
-    low_freq_factor: float = Field(0.0, ge=0, le=1e6)
-    high_freq_factor: float = Field(0.0, ge=0, le=1e6)
-    original_max_position_embeddings: int = Field(0, ge=0, le=1 << 30)
 
     @property
     def stretch(self) -> RopeScaling | None:
-        return read_plain(RopeScaling, self.model_dump()) if self.kind == "llama3" else None
+        return read_plain(RopeScaling, self.model_extra or {}) if self.kind == "llama3" else None
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        numbers = asdict(self.stretch) if self.stretch else {}
-        if missing := [name for name, number in numbers.items() if not number]:
-            raise ValueError(f"{self.kind} has no {missing[0]}")
+        try:
+            _ = self.stretch
+        except ValidationError as error:
+            raise ValueError(f"{self.kind}: {reason_alone(error)}") from None
         return self
 
 

@@ -105,7 +105,10 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
         ({"auto_map": {"AutoModel": "modeling_encoder.Encoder"}}, "auto_map"),
         ({"layer_types": ["linear_attention"]}, "layer_types"),
-        ({"rope_scaling": {"rope_type": "llama3", "factor": 32.0}}, "rope_scaling: llama3 has no low_freq_factor"),
+        (
+            {"rope_scaling": {"rope_type": "llama3", "factor": 32.0}},
+            "rope_scaling: llama3: low_freq_factor: Field required",
+        ),
         ({"rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
         (
             {"rope_scaling": None, "rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
