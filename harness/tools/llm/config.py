@@ -143,9 +143,11 @@ class _Rotation(_PlainNetwork):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         try:
-            _ = self.stretch
+            stretch = self.stretch
         except ValidationError as error:
             raise ValueError(f"{self.kind}: {reason_alone(error)}") from None
+        if stretch and stretch.low_freq_factor >= stretch.high_freq_factor:
+            raise ValueError("high_freq_factor has to be larger than low_freq_factor")
         return self
 
 
