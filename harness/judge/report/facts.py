@@ -13,7 +13,7 @@ from harness.base.tables import size
 from harness.compile.quirks import QUIRKS
 from harness.judge.report import words
 from harness.judge.report.matrix import Entry, Matrix
-from harness.judge.report.part_view import part_facts
+from harness.judge.report.part_view import part_facts, views_of
 from harness.judge.sides import histogram_of, mean_clocks
 from harness.judge.stats.session import location_ms
 from harness.measure.facts import Batches
@@ -114,10 +114,14 @@ def reproduce(record: Record, suite: Path | None = None, *, published: bool = Fa
 
     What is `published` names a phone by its SoC: its serial stays in the records.
     """
+    device = ["--device", _label(record) if published else record.device]
+    if own := [word for view in views_of(record) for word in view.command(record)]:
+        words = [word if word.startswith("-") or not published else Path(word).name for word in own]
+        return shlex.join(["adreno-bench", *words, *device, *["--as-shipped"] * record.as_shipped])
     words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
     named = naming_options(record.model_options, ("--schedules", *NAMING, *(() if suite else ("--suite",))))
     words += [word for option, value in named for word in (option, Path(value).name if published else value)]
-    words += ["--device", _label(record) if published else record.device, "--case", record.case]
+    words += [*device, "--case", record.case]
     if record.as_shipped:
         essential = {quirk.id for quirk in QUIRKS if quirk.essential}
         chosen = [quirk for quirk in record.quirks if quirk not in essential]

@@ -25,6 +25,8 @@ class PartView:
     """Lines below the case of the same build in a report: names and values."""
     columns: Callable[[Record], Mapping[str, str]] = lambda _: {}
     """Cells for the table of runs, by the name of the column."""
+    command: Callable[[Record], Sequence[str]] = lambda _: ()
+    """Words of the command that measures it again, but for the device; none where `run --case` does."""
     instead: bool = False
     """Whether the table replaces that of runs."""
 
@@ -35,14 +37,17 @@ def view_of(part: str) -> PartView:
     return view
 
 
+def views_of(record: Record) -> Iterator[PartView]:
+    """Yield the views of a record's parts."""
+    return (view_of(name) for name, _ in places("part_views") if name in record.parts)
+
+
 def part_columns(record: Record) -> dict[str, str]:
     """Return the cells that the views of a record's parts add to the table of runs."""
-    views = (view_of(name) for name, _ in places("part_views") if name in record.parts)
-    return {name: text for view in views for name, text in view.columns(record).items()}
+    return {name: text for view in views_of(record) for name, text in view.columns(record).items()}
 
 
 def part_facts(record: Record) -> Iterator[tuple[str, str]]:
     """Yield what the views of a record's parts add to the case of the same build in a report."""
-    for name, _ in places("part_views"):
-        if name in record.parts:
-            yield from view_of(name).facts(record)
+    for view in views_of(record):
+        yield from view.facts(record)

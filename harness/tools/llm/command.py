@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,8 +111,11 @@ def run_models(
     choices = {key: names for key, names in (("format", form), ("pipeline", pipeline)) if names}
     tables: list[Any] = [{"llm": name, **shared, **choices} for name in model or ([] if library else ["llama_tiny"])]
     tables += [{"mlc": name, **shared} for name in library or ()]
-    fields = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}
-    programs = read_programs(tables, Path())
+    fields, programs = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}, []
+    for entry in tables:
+        named = ["--model", entry["llm"]] if "llm" in entry else ["--library", entry["mlc"]]
+        word = shlex.join([*named, "--weights", weights])
+        programs += [program.model_copy(update={"word": word}) for program in read_programs([entry], Path())]
     try:
         suite = Suite.model_validate({"models": programs, **fields})
     except ValidationError as error:

@@ -121,4 +121,12 @@ def _facts(record: Record) -> list[tuple[str, str]]:
     return [(f"{part.test}, tokens/s", f"{_rate(record, part.tokens)}{error}")]
 
 
-VIEW = PartView(as_text, _facts, instead=True)
+def _command(record: Record) -> list[str]:
+    part = record.part(LlmPart)
+    if not part or not {"--model", "--library"}.intersection(part.given):
+        return []
+    words = ["llm", "run", *part.given, "--test", part.test, "--format", part.format, "--pipeline", part.pipeline]
+    return [*words, *(["--chunk", str(part.chunk)] if part.pinned else [])]
+
+
+VIEW = PartView(as_text, _facts, command=_command, instead=True)

@@ -65,6 +65,7 @@ def test_run_asks_for_every_test_of_every_library(monkeypatch: pytest.MonkeyPatc
     ]
     programs = [model for model in suite.models if isinstance(model, ProgramModel)]
     assert {(program.fields["chunk"], program.fields["weights"]) for program in programs} == {(64, "seed")}
+    assert {program.word for program in programs} == {"--model llama_tiny --weights seed"}
     assert (suite.budget_s, suite.limits.build_s) == (20, 3600)
 
 

@@ -11,18 +11,26 @@ from fake_records import virtual_record
 
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
+from harness.judge.report.facts import reproduce
 from harness.measure.records.parts import parts_of
 from harness.measure.records.record import Record, parse
 from harness.tools.llm.part import LlmPart
 from harness.tools.llm.table import as_csv, as_markdown, as_text
 
 
-def record(test: str = "pp32", pipeline: str = "mlc", tokens_per_s: float = 3200.0, **fields: Any) -> Record:
+def record(
+    test: str = "pp32",
+    pipeline: str = "mlc",
+    tokens_per_s: float = 3200.0,
+    given: tuple[str, ...] = (),
+    **fields: Any,
+) -> Record:
     part = LlmPart(
         model="llama_tiny",
         format="q4f16_1",
         pipeline=pipeline,
         test=test,
+        given=given,
         parameters=1_710_000,
         weights_bytes=1 << 30,
         launches=24,
@@ -33,8 +41,8 @@ def record(test: str = "pp32", pipeline: str = "mlc", tokens_per_s: float = 3200
         rounding=0.567,
         divergence=2e-12,
     )
-    given = {"wall_ms": [32e3 / tokens_per_s] * 3, "parts": parts_of(part)}
-    return virtual_record(**{**given, **fields})
+    usual = {"wall_ms": [32e3 / tokens_per_s] * 3, "parts": parts_of(part)}
+    return virtual_record(**{**usual, **fields})
 
 
 def test_without_a_row_the_text_begins_with_the_reason() -> None:
@@ -93,3 +101,12 @@ def test_a_part_of_another_form_is_refused_when_it_is_asked_for() -> None:
     line = record().line().replace('"tokens":32', '"tokens":"many"')
     with pytest.raises(UsageError, match="llm"):
         parse(line.encode()).part(LlmPart)
+
+
+def test_the_command_that_repeats_a_test_of_llm_run_names_network_and_weights() -> None:
+    named = ("--model", "my/net", "--weights", "/home/me/w")
+    again = record(given=named, as_shipped=True)
+    words = "--test pp32 --format q4f16_1 --pipeline mlc --device virtual --as-shipped"
+    assert reproduce(again) == f"adreno-bench llm run --model my/net --weights /home/me/w {words}"
+    assert reproduce(again, published=True) == f"adreno-bench llm run --model net --weights w {words}"
+    assert reproduce(record(given=("llama_tiny",))).startswith("adreno-bench run --device virtual --case ")
