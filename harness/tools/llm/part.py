@@ -18,7 +18,7 @@ class LlmPart(BaseModel):
     """Which passes compiled it: `mlc`, or TVM's `default`."""
     test: str
     """As llama-bench names it: `pp512`, `tg@d512`."""
-    given: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     """Options of `llm run` that named the network and its weights; none of those for a case of a suite."""
     parameters: int
     """Number of weights."""

@@ -83,7 +83,7 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
     task = (LlmTask if plan.program.kind == LlmTask.kind else MlcTask).of(plan.program)
     with Recording.of(plan, run.origin, ADVICE) as recording:
         facts = recording.facts
-        facts.add(task.part.model_copy(update={"given": shlex.split(plan.program.word)}))
+        facts.add(task.part.model_copy(update={"options": shlex.split(plan.program.word)}))
         work = open_work(plan, built)
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)

@@ -123,9 +123,9 @@ def _facts(record: Record) -> list[tuple[str, str]]:
 
 def _command(record: Record) -> list[str]:
     part = record.part(LlmPart)
-    if not part or not {"--model", "--library"}.intersection(part.given):
+    if not part or not {"--model", "--library"}.intersection(part.options):
         return []
-    words = ["llm", "run", *part.given, "--test", part.test, "--format", part.format, "--pipeline", part.pipeline]
+    words = ["llm", "run", *part.options, "--test", part.test, "--format", part.format, "--pipeline", part.pipeline]
     return [*words, *(["--chunk", str(part.chunk)] if part.pinned else [])]
 
 

@@ -22,7 +22,7 @@ def record(
     test: str = "pp32",
     pipeline: str = "mlc",
     tokens_per_s: float = 3200.0,
-    given: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
     **fields: Any,
 ) -> Record:
     part = LlmPart(
@@ -30,7 +30,7 @@ def record(
         format="q4f16_1",
         pipeline=pipeline,
         test=test,
-        given=given,
+        options=options,
         parameters=1_710_000,
         weights_bytes=1 << 30,
         launches=24,
@@ -105,8 +105,8 @@ def test_a_part_of_another_form_is_refused_when_it_is_asked_for() -> None:
 
 def test_the_command_that_repeats_a_test_of_llm_run_names_network_and_weights() -> None:
     named = ("--model", "my/net", "--weights", "/home/me/w")
-    again = record(given=named, as_shipped=True)
+    again = record(options=named, as_shipped=True)
     words = "--test pp32 --format q4f16_1 --pipeline mlc --device virtual --as-shipped"
     assert reproduce(again) == f"adreno-bench llm run --model my/net --weights /home/me/w {words}"
     assert reproduce(again, published=True) == f"adreno-bench llm run --model net --weights w {words}"
-    assert reproduce(record(given=("llama_tiny",))).startswith("adreno-bench run --device virtual --case ")
+    assert reproduce(record(options=("llama_tiny",))).startswith("adreno-bench run --device virtual --case ")
