@@ -162,23 +162,20 @@ def warm_driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
     It is half of what a session of a small network costs. Tests with faults of their own add what this returns.
     """
-    faults = {"driver_keeps_programs": True}
-    file = tmp_path_factory.mktemp("driver") / "faults.json"
-    file.write_text(json.dumps(faults))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(FAULTS_VARIABLE, str(file))
+    with kept_kernels.warm_driver(tmp_path_factory.mktemp("driver")) as faults:
         yield faults
 
 
 @pytest.fixture(autouse=True)
-def _hand_on_compiled_kernels(request: pytest.FixtureRequest, cache: Path, common: Path) -> Iterator[None]:
-    """Let a phone with a warm driver take what the phones of other tests, also in other processes, have compiled."""
+def _hand_on_compiled_kernels(request: pytest.FixtureRequest, cache: Path, sidecar_cache: Path) -> Iterator[None]:
+    """Let a phone with a warm driver take what the phones of other tests have compiled, also of earlier runs."""
     if "warm_driver" not in request.fixturenames:
         yield
         return
-    kept_kernels.lend(common / "kernels", cache)
+    kept = sidecar_cache / "phones"
+    kept_kernels.lend(kept, cache)
     yield
-    kept_kernels.keep(cache, common / "kernels")
+    kept_kernels.keep(cache, kept)
 
 
 @pytest.fixture

@@ -7,14 +7,30 @@ Each has links to what is kept, and gives what it compiled when it is off.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pytest
+
+from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
 
 CACHE = "data/local/tmp/.cache/pocl/kcache"
 """Where PoCL keeps programs, below a phone's folder."""
 PHONES = ("virtual", "virtual-1", "virtual-2", "virtual-3", "virtual-4")
+
+
+@contextmanager
+def warm_driver(folder: Path) -> Iterator[dict[str, bool]]:
+    """Let virtual phones that start in this block keep compiled kernels; yields the fault that says so."""
+    faults = {"driver_keeps_programs": True}
+    file = folder / "faults.json"
+    file.write_text(json.dumps(faults))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FAULTS_VARIABLE, str(file))
+        yield faults
 
 
 def lend(kept: Path, cache: Path) -> None:

@@ -152,7 +152,8 @@ def open_cases(options: Options, device: str, cases: Sequence[str]) -> Iterator[
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
     request = Request.read(options.suite, list(cases), policy_of(options.as_shipped, options.with_quirks))
     with open_workbench(request, request.one_device(device, SilentProgress()), SilentProgress(), timed=False) as bench:
-        built = bench.builder.build(job for plan in bench.plans for job in (plan.compile, plan.oracle))
+        supported = [plan for plan in bench.plans if not plan.unsupported]
+        built = bench.builder.build(job for plan in supported for job in (plan.compile, plan.oracle))
         plans = {plan.case.id: plan for plan in bench.plans}
         yield CaseRunner(options, request.suite, bench.run, plans, built)
 
