@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from combinations import one_at_a_time
 from defects.sample import Emit, lower, mask_and_its_opposite, network, source
 
 from harness.base.case import Precision
@@ -41,8 +42,10 @@ def _lower(body: Callable[[Emit, Any], Any], batch: int = 1) -> Any:
     return lower(module, quirks_for("texture", Precision.FLOAT32, as_shipped=False))
 
 
-@pytest.mark.parametrize("name", ["max", "mean", "min", "prod", "std", "sum", "variance"])
-@pytest.mark.parametrize("axes", [None, [1], [1, 2, 3], [-3]])
+@pytest.mark.parametrize(
+    ("name", "axes"),
+    one_at_a_time(["max", "mean", "min", "prod", "std", "sum", "variance"], [[1], None, [1, 2, 3], [-3]]),
+)
 def test_a_reduction_over_channels_may_keep_their_axis(name: str, axes: list[int] | None) -> None:
     from tvm import relax
 
@@ -51,8 +54,10 @@ def test_a_reduction_over_channels_may_keep_their_axis(name: str, axes: list[int
     assert shape == [1, 1, *([8, 8] if axes in ([1], [-3]) else [1, 1])]
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "subtract", "divide", "power", "less"])
+@pytest.mark.parametrize(
+    ("name", "batch"),
+    one_at_a_time(["add", "multiply", "maximum", "subtract", "divide", "power", "less"], [1, 2]),
+)
 def test_an_operand_may_have_one_channel(name: str, batch: int) -> None:
     from tvm import relax
 
@@ -62,9 +67,10 @@ def test_an_operand_may_have_one_channel(name: str, batch: int) -> None:
     assert _lower(body, batch)
 
 
-@pytest.mark.parametrize("name", ["max", "mean", "std", "variance"])
-@pytest.mark.parametrize("axes", [[1], [2, 3], [3], None])
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(
+    ("name", "axes", "kept"),
+    one_at_a_time(["max", "mean", "std", "variance"], [[1], [2, 3], [3], None], [True, False]),
+)
 def test_a_reduction_of_an_image_beside_that_image_compiles(name: str, axes: list[int] | None, kept: bool) -> None:
     from tvm import relax
 
@@ -79,8 +85,10 @@ def test_a_reduction_of_an_image_beside_that_image_compiles(name: str, axes: lis
     assert not relax.analysis.free_vars(lowered["main"])
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (1, 1, 8, 1), (1, 1, 1, 1), (1, 8, 1, 1), (2, 1, 8, 8)])
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "first"),
+    one_at_a_time([(1, 1, 8, 8), (1, 1, 8, 1), (1, 1, 1, 1), (1, 8, 1, 1), (2, 1, 8, 8)], [True, False]),
+)
 def test_an_image_and_what_is_broadcast_over_it_compile(shape: tuple[int, ...], first: bool) -> None:
     from tvm import relax
 
