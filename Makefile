@@ -10,6 +10,9 @@ DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 REAL := $(VENV)/.real
 
+# Without bytecode a process that imports TVM takes twice as long, and a run starts many.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-unit test-rest test-all durations fuzz test-stock test-bionic test-arm64 test-long test-light test-zoo test-real test-isa benchmarks docs first-hour lint format lock phones scale fp16 system browser userland clean
 
 help: ## list these

@@ -14,14 +14,26 @@ from harness.compile.models.onnx_inputs import input_specs
 from harness.compile.models.spec import seeded_inputs
 from harness.compile.oracle.truth import first_answer, judges_of
 
+DEFORMED = "deform_conv"
+"""Only ONNX's reference in Python computes it, in seconds."""
+
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_drawn_network_is_valid_and_has_an_answer(name: str) -> None:
-    for seed in range(3):
-        model = network(name, seed)
-        onnx.checker.check_model(model, full_check=True)
-        assert model.graph.input
-        assert first_answer(judges_of(model), seeded_inputs(input_specs(model), 0)).outputs
+    for seed in range(1 if name == DEFORMED else 3):
+        require_valid(network(name, seed))
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("seed", [1, 2])
+def test_others_of_deformed_convolutions_are_valid_and_have_an_answer(seed: int) -> None:
+    require_valid(network(DEFORMED, seed))
+
+
+def require_valid(model: onnx.ModelProto) -> None:
+    onnx.checker.check_model(model, full_check=True)
+    assert model.graph.input
+    assert first_answer(judges_of(model), seeded_inputs(input_specs(model), 0)).outputs
 
 
 def test_a_seed_draws_the_same_files_and_another_seed_draws_others(tmp_path: Path) -> None:
