@@ -33,10 +33,13 @@ def pytest_configure() -> None:
     Environments that tests make get bytecode of what they import only, which is half of the work. Without bytecode a
     process that imports TVM takes twice as long, and tests start hundreds: what forbids Python to write any is undone.
     PoCL derives limits from memory, which a virtual machine is given and loses while it runs: it is told an amount.
+    Four processes have all cores busy: threads that wait for work by asking again and again would only take their time.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     os.environ.setdefault("POCL_MEMORY_LIMIT", "8")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
     os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
