@@ -103,10 +103,11 @@ def _read_both(model: Any) -> list[Any]:
     choices = {node.output[0]: node for node in model.graph.node if node.op_type == "If" and chosen_if(node)}
 
     def choose(node: Any, view: NetworkView, write: NodeWriter) -> bool:
-        choice = next((choices[name] for name in node.input if name in choices), None)
-        if choice is None or inner_graphs(node):
+        chosen = {name: choices[name] for name in node.input if name in choices}
+        if not chosen or inner_graphs(node):
             return False
-        alike = {name: each for name, each in choices.items() if each.input[0] == choice.input[0]}
+        choice = next(iter(chosen.values()))
+        alike = {name: each for name, each in chosen.items() if each.input[0] == choice.input[0]}
         new_names = []
         for branch in (f"{word}_branch" for word in WORDS):
             ends = {name: attribute_of(each, branch, None).node[0].input[0] for name, each in alike.items()}
