@@ -38,8 +38,9 @@ _ORDERED = ("divide", "greater", "greater_equal", "less", "less_equal", "power",
 _REDUCTIONS = ("max", "mean", "min", "prod", "std", "sum", "variance")
 _TRANSPOSED = "relax.nn.conv2d_transpose"
 _BUFFER = "global"
-_NO_TEXELS = ("bool", "int8", "uint8", "int16", "uint16", "int64", "uint64", "float64")
-"""Number formats of which no image has four in a texel: 16 bits there are a number in half precision."""
+_TEXELS = ("float16", "float32")
+"""Number formats that an image keeps. TVM puts integers of as many bits into the same images, from which OpenCL lets a
+device read denormal numbers, as small integers are, as zeros (OpenCL C, on image reads without a sampler)."""
 _SPECIALIZE = "SpecializePrimFuncBasedOnCallSite"  # makes kernels for the scopes of their arguments
 _VIEWS = "RewriteDataflowReshape"
 """The pass of TVM's that makes views of reshapes."""
@@ -226,7 +227,7 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put inputs, constants and results into buffers that no image can hold, or that are stored number by number."""
+    """Put inputs, constants and results into buffers that no image keeps, or that are stored number by number."""
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     calls = (binding for binding in bindings(mod["main"]) if operator_name(binding.value) == "relax.call_tir")
@@ -259,8 +260,8 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
 
 
 def _has_no_texels(kind: Any) -> bool:
-    """Return whether a type is of an image that cannot be: none has four such numbers in a texel."""
-    return "texture" in _scope(kind) and dtype_of(kind) in _NO_TEXELS
+    """Return whether a type is of an image that does not keep its numbers."""
+    return "texture" in _scope(kind) and dtype_of(kind) not in _TEXELS
 
 
 def _replace_calls(mod: Any, operator: str, replacement: Callable[[Any, Any], Any]) -> Any:
@@ -403,7 +404,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "Size: 32`; so is what ScatterElements makes of a volume four wide, number by number: wrong results",
         upstream="src/relax/backend/adreno/annotate_custom_storage.cc looks at the shape of a result and not at its "
         "number format",
-        workaround="inputs, constants and results of bytes and of 64 bits stay in buffers, and what is scattered",
+        workaround="integers, bools, doubles and what is scattered stay in buffers",
         edits=Edits(relax=before(_SPECIALIZE, "KeepBytesInBuffers", keep_bytes_in_buffers)),
     ),
     _row(
