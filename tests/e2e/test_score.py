@@ -90,10 +90,10 @@ def test_a_path_that_scores_less_than_the_oracle_is_wrong_though_its_answers_are
     [
         (
             "def closeness(outputs, labels): return 0.5",
-            ExitCode.RIG_FAILURE,
+            ExitCode.WRONG_OR_BROKEN,
             "returned 0.5, and not a name and a number",
         ),
-        ("def closeness(outputs, labels): return labels[999]", ExitCode.RIG_FAILURE, "failed: IndexError"),
+        ("def closeness(outputs, labels): return labels[999]", ExitCode.WRONG_OR_BROKEN, "failed: IndexError"),
         ("import nothing_of_this_name", ExitCode.USAGE, "cannot be loaded: ModuleNotFoundError"),
         ("def others(outputs, labels): ...", ExitCode.USAGE, "has no function 'closeness'"),
     ],
@@ -104,6 +104,6 @@ def test_what_a_function_does_wrong_is_one_line(
     (folder / "metrics.py").write_text(metrics)
     ended, out, err = bench(folder, cache, "run", "--path", "opencl")
     assert ended == code, out + err
-    result = out if code == ExitCode.RIG_FAILURE else err
+    result = out if code == ExitCode.WRONG_OR_BROKEN else err
     assert sum(said in line for line in result.splitlines()) == 1
     assert "Traceback" not in out + err

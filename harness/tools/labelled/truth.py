@@ -21,12 +21,13 @@ Ask = Callable[[Mapping[str, Array]], list[Array]]
 def write_answers(out: Path, file: Path, score: str, specs: Sequence[InputSpec], ask: Ask) -> None:
     """Write labelled data with the oracle's classes, or with a function's score. Worker only.
 
-    Raises ModelError, which names the file.
+    Raises ModelError, which names the data's file or the function at fault.
     """
+    culprits = (str(file), *([Path(score).name] if score else []))
     try:
         _write(out, file, score, specs, ask)
     except ModelError as error:
-        why = error.message if str(file) in error.message else f"{file}: {error.message}"
+        why = error.message if any(name in error.message for name in culprits) else f"{file}: {error.message}"
         raise ModelError(why, hint=error.hint, evidence=error.evidence) from error
 
 
