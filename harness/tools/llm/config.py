@@ -187,6 +187,7 @@ class ConfigFile(_PlainNetwork):
         """The network."""
         # no field says that qwen2 has biases and qwen3 norms of heads
         heads, biased = self.num_attention_heads, self.model_type == "qwen2"
+        thetas = (self.rope_scaling, self.rope_parameters, self)
         return LlmConfig(
             layers=self.num_hidden_layers,
             hidden=self.hidden_size,
@@ -195,7 +196,7 @@ class ConfigFile(_PlainNetwork):
             head_dim=self.head_dim or self.hidden_size // heads,
             intermediate=self.intermediate_size,
             vocabulary=self.vocab_size,
-            rope_theta=self.rotation.rope_theta or self.rope_theta,
+            rope_theta=next(place.rope_theta for place in thetas if place and place.rope_theta),
             eps=self.rms_norm_eps,
             qkv_bias=biased or self.attention_bias,
             output_bias=self.attention_bias and not biased,

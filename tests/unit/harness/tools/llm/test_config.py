@@ -151,6 +151,8 @@ def test_the_scaling_that_wins_brings_its_own_theta(tmp_path: Path) -> None:
     both = {"rope_scaling": {**LLAMA["rope_scaling"], "rope_theta": 2e6}, "rope_parameters": {"rope_theta": 3e6}}
     config = read(tmp_path, {**LLAMA, **both})
     assert (config.rope_theta, bool(config.scaling)) == (2e6, True)
+    both["rope_scaling"].pop("rope_theta")
+    assert read(tmp_path, {**LLAMA, **both}).rope_theta == 3e6
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "\xff", '{"model_type": "llama"}'])
