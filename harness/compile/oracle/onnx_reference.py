@@ -18,6 +18,8 @@ RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardma
 """First operator set of which onnx 1.23 computes an operator right, 999 if there is none."""
 NOT_READ = ("activations", "clip", "input_forget", "sequence_lens")
 """What it leaves out of a recurrent operator; the last is an input."""
+POOLS = ("AveragePool", "LpPool", "MaxPool")
+"""Those of onnx 1.23 take `auto_pad` for windows without dilations, and round some sizes up otherwise."""
 
 
 class OnnxReference:
@@ -40,7 +42,7 @@ class OnnxReference:
             signed = node.op_type == "LpNormalization" and attribute_of(node, "p", 2) == 1  # it sums no magnitudes
             fields = {each.name for each in node.attribute} | {"sequence_lens" for name in node.input[4:5] if name}
             partly = node.op_type in ("GRU", "LSTM", "RNN") and not fields.isdisjoint(NOT_READ)
-            if stacks or signed or partly or opset < RIGHT_FROM.get(node.op_type, 0):
+            if stacks or signed or partly or _misplaces_windows(node) or opset < RIGHT_FROM.get(node.op_type, 0):
                 raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
             self._evaluator = ReferenceEvaluator(model, new_ops=[GlobalMaxPool])
@@ -58,3 +60,11 @@ class OnnxReference:
         except Exception as error:  # it raises errors of every kind
             raise Refusal(f"onnx.reference: {one_line(error)}") from error
         return [np.asarray(answer) if isinstance(answer, np.generic) else answer for answer in answers]
+
+
+def _misplaces_windows(node: Any) -> bool:
+    """Return whether a pool's windows may lie elsewhere than the specification has them."""
+    if node.op_type not in POOLS:
+        return False
+    uneven = node.op_type == "MaxPool" and len(set(attribute_of(node, "pads", ()))) > 1  # it mixes the axes
+    return uneven or attribute_of(node, "auto_pad", "NOTSET") != "NOTSET" or bool(attribute_of(node, "ceil_mode", 0))

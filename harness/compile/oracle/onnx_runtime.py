@@ -30,6 +30,8 @@ from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 NEWEST_IR_VERSION = 10
 """Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
+LP_NORM_IS_LACKING = 22
+"""First operator set whose LpNormalization onnxruntime 1.24 lacks."""
 _BYTES: dict[str, tuple[int, list[tuple[int, int]]]] = {
     "ConvInteger": (1, [(0, 2)]),
     "MatMulInteger": (0, [(1, 3)]),
@@ -116,6 +118,8 @@ def _rewritten(model: Any) -> bytes:
     # ONNX defines the one by constants in float32, and onnxruntime 1.24 rounds quotients of halves towards 0.
     compute_in_single(model, ["MeanVarianceNormalization", "QuantizeLinear"])
     rewrite(model, "norm", write_norm, "MeanVarianceNormalization")
+    if opset_of(model) >= LP_NORM_IS_LACKING:
+        rewrite(model, "norm", write_norm, "LpNormalization")
     rewrite(model, "spectrum", write_to_real, "DFT")
     write_repeats(model)
     _write_padding_of_pools(model)

@@ -69,6 +69,14 @@ def test_what_depends_on_no_input_keeps_onnxruntime_from_no_network() -> None:
     np.testing.assert_allclose(answer, [[1 / 3, -1 / 3, 1 / 3]], atol=1e-6)
 
 
+@pytest.mark.parametrize(("order", "norm"), [(1, 6.0), (2, 14**0.5)])
+def test_onnxruntime_answers_for_a_norm_of_a_set_in_which_it_lacks_one(order: int, norm: float) -> None:
+    """Its network's pools were given to ONNX's reference with it, which takes dilated ones for others."""
+    name, (answer,) = ruling(network(helper.make_node("LpNormalization", ["x"], ["y"], p=order), opset=22), x=X)
+    assert name == "onnxruntime"
+    np.testing.assert_allclose(answer, X / norm, rtol=1e-6)
+
+
 def test_a_format_that_is_newer_than_onnxruntime_is_read_all_the_same() -> None:
     model = network(helper.make_node("Relu", ["x"], ["y"]))
     model.ir_version = 14
@@ -94,6 +102,9 @@ def test_what_nobody_knows_has_no_answer_and_each_says_why() -> None:
         ("Loop", 22, {}),
         ("GRU", 28, {"hidden_size": 3, "activations": ["Sigmoid", "Relu"]}),
         ("LSTM", 28, {"hidden_size": 3, "clip": 0.5}),
+        ("AveragePool", 22, {"auto_pad": "VALID", "kernel_shape": [2], "dilations": [2]}),
+        ("LpPool", 22, {"ceil_mode": 1, "kernel_shape": [2], "strides": [2]}),
+        ("MaxPool", 22, {"pads": [0, 1], "kernel_shape": [2]}),
     ],
 )
 def test_what_the_reference_mistakes_is_not_asked_of_it(kind: str, opset: int, attributes: dict[str, Any]) -> None:
