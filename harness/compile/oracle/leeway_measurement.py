@@ -22,9 +22,9 @@ from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
 from harness.compile.models.outline import Types, copy_of, inlined, is_onnx, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
-from harness.compile.models.preparation.definitions import inline
+from harness.compile.models.preparation.definitions import lower_definitions
 from harness.compile.models.preparation.integers import write_integers_as_floats
-from harness.compile.models.preparation.opset import lower_opset, opset_of
+from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions, operands
@@ -47,8 +47,6 @@ from harness.compile.oracle.truth import with_outputs
 _T = TypeVar("_T")
 _NEWEST_OPSET = 21
 """Newest operator set of which onnxruntime (1.24) has `RandomUniformLike`, which moves numbers."""
-_NEW_FUNCTIONS = ("Attention", "RMSNormalization", "RotaryEmbedding", "Swish")
-"""Newer operators that the preparation may leave, and that ONNX defines by older ones."""
 _BOUNDED = ("Tanh", "Sigmoid", "Softmax", "Erf")
 """Functions that stay at a bound, which another program may miss by a rounding: onnxruntime 1.24 has tanh 1.0000001."""
 _DIVIDING = ("QuantizeLinear", "DynamicQuantizeLinear")
@@ -196,10 +194,9 @@ def _in_older_operators(network: Any, inputs: Values, outputs: Sequence[Array]) 
     if opset_of(network) <= _NEWEST_OPSET:
         return network, outputs
     older = copy_of(network)
-    if not lower_opset(older, _NEWEST_OPSET):
+    if not lower_definitions(older, _NEWEST_OPSET):
         _prepare(older, inputs)
-        inline(older, _NEW_FUNCTIONS)
-        lower_opset(older, _NEWEST_OPSET)
+        lower_definitions(older, _NEWEST_OPSET)
     answers = OnnxRuntime(older).ask(inputs)
     if _agree(outputs, answers, [Measured() for _ in outputs]):
         return older, outputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,40 @@ from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "LRN": 999}
 """First operator set of which onnx 1.23 computes an operator right, 999 if there is none."""
-NOT_READ = ("activations", "clip", "input_forget", "sequence_lens")
-"""What it leaves out of a recurrent operator; the last is an input."""
-POOLS = ("AveragePool", "LpPool", "MaxPool")
-"""Those of onnx 1.23 take `auto_pad` for windows without dilations, and round some sizes up otherwise."""
+NOT_READ = {"activations", "clip", "input_forget"}
+"""Attributes that it leaves out of a recurrent operator, as the lengths of sequences."""
+
+
+def _misplaces_windows(node: Any) -> bool:
+    """Return whether windows may lie elsewhere.
+
+    It takes `auto_pad` for windows without dilations, rounds some sizes up otherwise, and in a MaxPool mixes the axes.
+    """
+    uneven = node.op_type == "MaxPool" and len(set(attribute_of(node, "pads", ()))) > 1
+    return uneven or attribute_of(node, "auto_pad", "NOTSET") != "NOTSET" or bool(attribute_of(node, "ceil_mode", 0))
+
+
+def _reads_partly(node: Any) -> bool:
+    """Return whether it leaves out an attribute, or the fifth input, which has the lengths of sequences."""
+    return any(node.input[4:5]) or not NOT_READ.isdisjoint(each.name for each in node.attribute)
+
+
+def _bends_the_border(node: Any) -> bool:
+    """Return whether it moves a place to the border, and not each of the pixels around it."""
+    modes = attribute_of(node, "mode", ""), attribute_of(node, "padding_mode", "")
+    return modes == ("cubic", "border")
+
+
+MISTAKES: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _misplaces_windows),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _reads_partly),
+    "ConvTranspose": lambda node: attribute_of(node, "group", 1) > 1,  # it cuts the weights along another axis
+    "GridSample": _bends_the_border,
+    "Loop": lambda node: len(node.output) > len(node.input) - 2,  # it joins the rounds' results
+    "LpNormalization": lambda node: attribute_of(node, "p", 2) == 1,  # it sums no magnitudes
+    "Unique": lambda node: not attribute_of(node, "sorted", 1),  # it takes places of the whole from what is left
+}
+"""Which operators onnx 1.23 computes otherwise than the specification has it."""
 
 
 class OnnxReference:
@@ -38,11 +69,7 @@ class OnnxReference:
 
         self.name, opset = f"onnx.reference {onnx.__version__}", opset_of(model)
         for node in all_nodes(model.graph):
-            stacks = node.op_type == "Loop" and len(node.output) > len(node.input) - 2  # it joins the rounds' results
-            signed = node.op_type == "LpNormalization" and attribute_of(node, "p", 2) == 1  # it sums no magnitudes
-            fields = {each.name for each in node.attribute} | {"sequence_lens" for name in node.input[4:5] if name}
-            partly = node.op_type in ("GRU", "LSTM", "RNN") and not fields.isdisjoint(NOT_READ)
-            if stacks or signed or partly or _misplaces_windows(node) or opset < RIGHT_FROM.get(node.op_type, 0):
+            if opset < RIGHT_FROM.get(node.op_type, 0) or (node.op_type in MISTAKES and MISTAKES[node.op_type](node)):
                 raise NoAnswer(f"onnx.reference mistakes {node.op_type} of operator set {opset}")
         try:
             self._evaluator = ReferenceEvaluator(model, new_ops=[GlobalMaxPool])
@@ -60,11 +87,3 @@ class OnnxReference:
         except Exception as error:  # it raises errors of every kind
             raise Refusal(f"onnx.reference: {one_line(error)}") from error
         return [np.asarray(answer) if isinstance(answer, np.generic) else answer for answer in answers]
-
-
-def _misplaces_windows(node: Any) -> bool:
-    """Return whether a pool's windows may lie elsewhere than the specification has them."""
-    if node.op_type not in POOLS:
-        return False
-    uneven = node.op_type == "MaxPool" and len(set(attribute_of(node, "pads", ()))) > 1  # it mixes the axes
-    return uneven or attribute_of(node, "auto_pad", "NOTSET") != "NOTSET" or bool(attribute_of(node, "ceil_mode", 0))

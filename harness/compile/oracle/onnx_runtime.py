@@ -19,7 +19,7 @@ from harness.compile.models.outline import (
 )
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.constants import fold
-from harness.compile.models.preparation.definitions import inline, write_norm
+from harness.compile.models.preparation.definitions import inline, lower_definitions, write_norm
 from harness.compile.models.preparation.editing import NodeWriter, rewrite, set_attribute
 from harness.compile.models.preparation.empties import scales_of
 from harness.compile.models.preparation.opset import opset_of
@@ -32,6 +32,8 @@ NEWEST_IR_VERSION = 10
 """Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
 LP_NORM_IS_LACKING = 22
 """First operator set whose LpNormalization onnxruntime 1.24 lacks."""
+NEWEST_OPSET = 23
+"""Newest operator set that every supported onnxruntime reads."""
 _BYTES: dict[str, tuple[int, list[tuple[int, int]]]] = {
     "ConvInteger": (1, [(0, 2)]),
     "MatMulInteger": (0, [(1, 3)]),
@@ -107,11 +109,27 @@ def _takes(model: Any) -> bool:
 
 def _rewritten(model: Any) -> bytes:
     """Return the network as onnxruntime computes it right. The model itself stays as it is."""
-    graph, plain = model.graph, type(model.graph)()
-    plain.node.extend(graph.node)
-    view, constants, version = NetworkView(model), len(graph.initializer), model.ir_version
+    graph, plain, constants = model.graph, type(model)(), len(model.graph.initializer)
+    plain.graph.node.extend(graph.node)
+    plain.opset_import.extend(model.opset_import)
+    plain.ir_version = model.ir_version
+    try:
+        _rewrite(model)
+        data: bytes = model.SerializeToString()
+    finally:
+        del graph.node[:], graph.initializer[constants:], model.opset_import[:]
+        model.MergeFrom(plain)
+    return data
+
+
+def _rewrite(model: Any) -> None:
+    graph = model.graph
+    model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
+    if opset_of(model) > NEWEST_OPSET:
+        lower_definitions(model, NEWEST_OPSET)
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
+    view = NetworkView(model)
     for node in all_nodes(graph):
         if is_onnx(node, "Resize"):
             _scale_crops(node, view, NodeWriter(model, "scales"))
@@ -125,12 +143,6 @@ def _rewritten(model: Any) -> bytes:
     _write_padding_of_pools(model)
     _write_unsigned(model)
     _write_sigmoids(model)
-    model.ir_version = min(version, NEWEST_IR_VERSION)
-    data: bytes = model.SerializeToString()
-    del graph.node[:], graph.initializer[constants:]
-    graph.node.extend(plain.node)
-    model.ir_version = version
-    return data
 
 
 def _scale_crops(node: Any, view: NetworkView, write: NodeWriter) -> None:

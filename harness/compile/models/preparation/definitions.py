@@ -20,7 +20,7 @@ from harness.compile.models.outline import (
     tensor_types,
 )
 from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
-from harness.compile.models.preparation.opset import opset_of
+from harness.compile.models.preparation.opset import lower_opset, opset_of
 
 DEFINED = (
     *("Attention", "CausalConvWithState", "Celu", "CenterCropPad", "GroupNormalization", "LinearAttention"),
@@ -77,6 +77,18 @@ def inline(model: Any, kinds: Sequence[str]) -> bool:
         return False
     del model.graph.node[:]
     model.graph.node.extend(whole.graph.node)
+    return True
+
+
+def lower_definitions(model: Any, version: int) -> bool:
+    """Write a network in an older operator set, newer operators as ONNX defines them, or return False."""
+    kinds = set[str]()
+    while not lower_opset(model, version):
+        before, kinds = kinds, {node.op_type for node in model.graph.node if is_onnx(node)}
+        kinds = {kind for kind in kinds if not defs.has(kind, version, "")}
+        if kinds == before:
+            return False
+        inline(model, sorted(kinds))  # which may be defined by newer ones
     return True
 
 

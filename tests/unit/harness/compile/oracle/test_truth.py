@@ -77,6 +77,17 @@ def test_onnxruntime_answers_for_a_norm_of_a_set_in_which_it_lacks_one(order: in
     np.testing.assert_allclose(answer, X / norm, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("kind", "operands"), [("Relu", ["x"]), ("SwiGLU", ["x", "x"])])
+def test_onnxruntime_answers_for_an_operator_set_that_is_newer(kind: str, operands: list[str]) -> None:
+    """It refused the network, and ONNX's reference judged all of its operators."""
+    model = network(helper.make_node(kind, operands, ["y"]), opset=28)
+    before = model.SerializeToString()
+    name, (answer,) = ruling(model, x=X)
+    assert name == "onnxruntime"
+    np.testing.assert_allclose(answer, OnnxReference(model).ask({"x": X})[0].tolist(), rtol=1e-6)
+    assert model.SerializeToString() == before
+
+
 def test_a_format_that_is_newer_than_onnxruntime_is_read_all_the_same() -> None:
     model = network(helper.make_node("Relu", ["x"], ["y"]))
     model.ir_version = 14
@@ -105,6 +116,9 @@ def test_what_nobody_knows_has_no_answer_and_each_says_why() -> None:
         ("AveragePool", 22, {"auto_pad": "VALID", "kernel_shape": [2], "dilations": [2]}),
         ("LpPool", 22, {"ceil_mode": 1, "kernel_shape": [2], "strides": [2]}),
         ("MaxPool", 22, {"pads": [0, 1], "kernel_shape": [2]}),
+        ("ConvTranspose", 22, {"group": 2}),
+        ("GridSample", 22, {"mode": "cubic", "padding_mode": "border"}),
+        ("Unique", 22, {"sorted": 0}),
     ],
 )
 def test_what_the_reference_mistakes_is_not_asked_of_it(kind: str, opset: int, attributes: dict[str, Any]) -> None:
