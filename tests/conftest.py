@@ -25,6 +25,7 @@ GATES = Path(__file__).parent / "gates"
 
 _seconds: dict[str, float] = {}
 """Seconds by test of this run."""
+_skipped: set[str] = set()
 
 
 def pytest_configure() -> None:
@@ -90,11 +91,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Add up how long a test takes, with its set-up. Only the process that workers report to has all of them."""
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+    if report.skipped:
+        _skipped.add(report.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--store-durations") and not hasattr(session.config, "workerinput"):
-        store_durations({test: seconds for test, seconds in _seconds.items() if seconds})
+        store_durations({test: seconds for test, seconds in _seconds.items() if test not in _skipped})
 
 
 STOCK = "ADRENO_BENCH_TEST_STOCK"

@@ -41,10 +41,15 @@ def _bends_the_border(node: Any) -> bool:
     return modes == ("cubic", "border")
 
 
+def _cuts_otherwise(node: Any) -> bool:
+    """Return whether it cuts weights of groups along another axis, or gives SAME padding below 0, as ONNX does not."""
+    return attribute_of(node, "group", 1) > 1 or attribute_of(node, "auto_pad", "NOTSET").startswith("SAME")
+
+
 MISTAKES: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _misplaces_windows),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _reads_partly),
-    "ConvTranspose": lambda node: attribute_of(node, "group", 1) > 1,  # it cuts the weights along another axis
+    "ConvTranspose": _cuts_otherwise,
     "GridSample": _bends_the_border,
     "Loop": lambda node: len(node.output) > len(node.input) - 2,  # it joins the rounds' results
     "LpNormalization": lambda node: attribute_of(node, "p", 2) == 1,  # it sums no magnitudes
