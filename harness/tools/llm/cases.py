@@ -251,10 +251,13 @@ class LlmTask(LibraryTask):
         """Return the programs of a network by its name, its `config.json` or that one's folder."""
         return cls.read_table({"llm": word}, Path(), word) if network_of(word) else []
 
-    @staticmethod
-    def unsupported(_program: ProgramModel, path: str) -> str:
-        """Return why a path cannot run a language model; empty if it can."""
-        return UNSUPPORTED_PATHS.get(path, "")
+    @classmethod
+    def unsupported(cls, program: ProgramModel, path: str) -> str:
+        """Return why a path cannot run a test; empty if it can."""
+        task = cls.of(program)
+        length, most = task.test.length, task.config.positions
+        beyond = f"a text of {length} tokens does not fit: the network has {most} positions (max_position_embeddings)"
+        return UNSUPPORTED_PATHS.get(path, beyond if length > most else "")
 
     @classmethod
     def build(cls, program: ProgramModel, _case: Case | None, policy: QuirkPolicy, host_triple: str | None) -> Job:

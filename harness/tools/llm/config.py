@@ -19,8 +19,6 @@ from harness.base.failures import reason_alone
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
-Family = Literal["llama", "mistral", "qwen2", "qwen3"]
-"""`model_type` of networks that are this one."""
 CONTEXT = 2048
 """Tokens that the cache of keys and values has room for."""
 
@@ -56,6 +54,8 @@ class LlmConfig:
     tied: bool = False
     """Whether the head is the table of embeddings."""
     scaling: RopeScaling | None = None
+    positions: int = CONTEXT
+    """Tokens of the longest text that it is made for."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -131,6 +131,28 @@ class _PlainNetwork(Foreign):
         return self
 
 
+@dataclass(frozen=True)
+class _Family:
+    """What `config.json` leaves to a family's classes (transformers 5.24, `configuration_*.py`, `modeling_*.py`)."""
+
+    sizes: tuple[str, ...] = ("num_key_value_heads",)
+    """Fields that must be there: without them, transformers has numbers of its own."""
+    biased: bool = False
+    """Whether queries, keys and values have biases whatever `attention_bias` says."""
+    reads_bias: bool = False
+    head_norms: bool = False
+    switches_window: bool = False
+    """Whether the sliding window counts only with `use_sliding_window`."""
+
+
+_FAMILIES = {
+    "llama": _Family(sizes=(), reads_bias=True),
+    "mistral": _Family(),
+    "qwen2": _Family(biased=True, switches_window=True),
+    "qwen3": _Family(("num_key_value_heads", "head_dim"), reads_bias=True, head_norms=True, switches_window=True),
+}
+
+
 class _Rotation(_PlainNetwork):
     kind: Literal["default", "llama3"] = Field("default", validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
@@ -154,7 +176,7 @@ class _Rotation(_PlainNetwork):
 class ConfigFile(_PlainNetwork):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
-    model_type: Family
+    model_type: Literal["llama", "mistral", "qwen2", "qwen3"]
     hidden_act: Literal["silu"] = "silu"
     num_hidden_layers: int = Field(gt=0, le=512)
     hidden_size: int = Field(gt=0, le=65_536)
@@ -163,6 +185,7 @@ class ConfigFile(_PlainNetwork):
     head_dim: int | None = Field(None, gt=0, le=1024)
     intermediate_size: int = Field(gt=0, le=1 << 20)
     vocab_size: int = Field(gt=0, le=1 << 22)
+    max_position_embeddings: int = Field(CONTEXT, gt=0, le=1 << 30)
     rope_theta: float = Field(
         10_000.0, gt=0, le=1e12, validation_alias=AliasChoices("position_embedding_base", "rope_theta")
     )
@@ -175,19 +198,14 @@ class ConfigFile(_PlainNetwork):
     attention_bias: bool = False
     tie_word_embeddings: bool = False
     sliding_window: int | None = None
-    use_sliding_window: bool = True
-
-    @property
-    def rotation(self) -> _Rotation:
-        """The rotary positions."""
-        return self.rope_scaling or self.rope_parameters or _Rotation()
+    use_sliding_window: bool = False
 
     @property
     def network(self) -> LlmConfig:
         """The network."""
-        # no field says that qwen2 has biases and qwen3 norms of heads
-        heads, biased = self.num_attention_heads, self.model_type == "qwen2"
-        thetas = (self.rope_scaling, self.rope_parameters, self)
+        heads, family = self.num_attention_heads, _FAMILIES[self.model_type]
+        rotation = self.rope_scaling or self.rope_parameters or _Rotation()
+        output_bias = family.reads_bias and self.attention_bias
         return LlmConfig(
             layers=self.num_hidden_layers,
             hidden=self.hidden_size,
@@ -196,26 +214,31 @@ class ConfigFile(_PlainNetwork):
             head_dim=self.head_dim or self.hidden_size // heads,
             intermediate=self.intermediate_size,
             vocabulary=self.vocab_size,
-            rope_theta=next(place.rope_theta for place in thetas if place and place.rope_theta),
+            rope_theta=rotation.rope_theta or self.rope_theta,
             eps=self.rms_norm_eps,
-            qkv_bias=biased or self.attention_bias,
-            output_bias=self.attention_bias and not biased,
-            head_norms=self.model_type == "qwen3",
+            qkv_bias=family.biased or output_bias,
+            output_bias=output_bias,
+            head_norms=family.head_norms,
             tied=self.tie_word_embeddings,
-            scaling=self.rotation.stretch,
+            scaling=rotation.stretch,
+            positions=self.max_position_embeddings,
         )
 
     @model_validator(mode="after")
     def _is_this_network(self) -> Self:
-        heads = self.num_attention_heads
+        heads, family = self.num_attention_heads, _FAMILIES[self.model_type]
         kv_heads, head_dim = self.num_key_value_heads or heads, self.head_dim or self.hidden_size / heads
-        window = self.sliding_window if self.use_sliding_window else None
-        # transformers has numbers of its own for these families
-        own = {"llama": (), "qwen3": ("num_key_value_heads", "head_dim")}.get(self.model_type, ("num_key_value_heads",))
-        missing = [name for name in own if name not in self.model_fields_set]
+        missing = [name for name in family.sizes if name not in self.model_fields_set]
+        window = self.sliding_window if self.use_sliding_window or not family.switches_window else None
+        rotations = {
+            (r.rope_theta or self.rope_theta, r.stretch) for r in (self.rope_scaling, self.rope_parameters) if r
+        }
         complaints = {
             f"it has no {' and no '.join(missing)}": bool(missing),
+            f"attention_bias: transformers builds a {self.model_type} without biases": self.attention_bias
+            and not (family.biased or family.reads_bias),
             f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
+            "rope_scaling and rope_parameters are two different rotations": len(rotations) > 1,
             f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
             f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
         }

@@ -105,6 +105,15 @@ def test_a_configuration_is_found_beside_its_suite(tmp_path: Path) -> None:
     assert [program.name for program in programs] == ["mine_pp32"]
 
 
+@pytest.mark.parametrize(("test", "fits"), [("pp256", True), ("pp257", False), ("tg@d239", True), ("tg@d240", False)])
+def test_a_text_longer_than_the_positions_of_the_network_is_unsupported(test: str, fits: bool, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**FIELDS, "max_position_embeddings": 256}))
+    (program,) = LlmTask.read_table({"llm": "config.json", "tests": [test]}, tmp_path)
+    why = "" if fits else "a text of 257 tokens does not fit: the network has 256 positions (max_position_embeddings)"
+    assert LlmTask.unsupported(program, "opencl") == why
+    assert "form for images" in LlmTask.unsupported(program, "texture")
+
+
 def test_common_expressions_are_worked_around_where_tvm_eliminates_them() -> None:
     policy = QuirkPolicy()
     assert set(chosen_quirks(policy, DEFAULT)) - set(chosen_quirks(policy, MLC)) == {"let-common-expression"}

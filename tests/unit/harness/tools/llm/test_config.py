@@ -93,6 +93,11 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"mlp_bias": True}, "mlp_bias"),
         ({"num_local_experts": 8}, "num_local_experts"),
         ({"sliding_window": 512}, "sliding window"),
+        ({"model_type": "mistral", "sliding_window": 512, "use_sliding_window": False}, "sliding window"),
+        ({"model_type": "qwen2", "sliding_window": 512, "use_sliding_window": True}, "sliding window"),
+        ({"model_type": "mistral", "attention_bias": True}, "attention_bias: transformers builds a mistral without"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings"),
+        ({"rope_parameters": {"rope_theta": 500000.0}}, "rope_scaling and rope_parameters are two different rotations"),
         ({"num_key_value_heads": 5}, "share"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "rope_scaling"),
         ({"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling"),
@@ -147,12 +152,25 @@ def test_a_field_that_changes_nothing_is_accepted(field: str, tmp_path: Path) ->
     assert read(tmp_path, {**LLAMA, field: plain}) == read(tmp_path, LLAMA)
 
 
-def test_the_scaling_that_wins_brings_its_own_theta(tmp_path: Path) -> None:
-    both = {"rope_scaling": {**LLAMA["rope_scaling"], "rope_theta": 2e6}, "rope_parameters": {"rope_theta": 3e6}}
-    config = read(tmp_path, {**LLAMA, **both})
-    assert (config.rope_theta, bool(config.scaling)) == (2e6, True)
-    both["rope_scaling"].pop("rope_theta")
-    assert read(tmp_path, {**LLAMA, **both}).rope_theta == 3e6
+def test_the_same_rotation_may_stand_in_both_places(tmp_path: Path) -> None:
+    own_theta = {**LLAMA["rope_scaling"], "rope_theta": 500000.0}
+    assert read(tmp_path, {**LLAMA, "rope_parameters": own_theta}) == read(tmp_path, LLAMA)
+    assert read(tmp_path, {**LLAMA, "rope_scaling": {**own_theta, "rope_theta": 2e6}}).rope_theta == 2e6
+
+
+@pytest.mark.parametrize(
+    ("family", "biases"), [("llama", "qkvo"), ("qwen2", "qkv"), ("qwen3", "qkvo"), ("qwen2 unasked", "qkv")]
+)
+def test_attention_has_the_biases_that_transformers_builds(family: str, biases: str, tmp_path: Path) -> None:
+    name, _, unasked = family.partition(" ")
+    config = read(tmp_path, {**LLAMA, "model_type": name, "attention_bias": not unasked})
+    assert (config.qkv_bias, config.output_bias) == (True, biases.endswith("o"))
+
+
+@pytest.mark.parametrize("family", ["qwen2", "qwen3"])
+def test_a_window_that_is_not_switched_on_does_not_count(family: str, tmp_path: Path) -> None:
+    fields = {**LLAMA, "model_type": family}
+    assert read(tmp_path, {**fields, "sliding_window": 512}) == read(tmp_path, fields)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, "\xff", '{"model_type": "llama"}'])
