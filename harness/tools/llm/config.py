@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, model_validator
 from typing_extensions import Self
 
-from harness.base.failures import reason_alone
 from harness.tools.llm.foreign import Foreign, read_foreign
 
 T = TypeVar("T")
@@ -31,6 +30,10 @@ class RopeScaling:
     low_freq_factor: Annotated[float, Field(gt=0, le=1e6)]
     high_freq_factor: Annotated[float, Field(gt=0, le=1e6)]
     original_max_position_embeddings: Annotated[int, Field(gt=0, le=1 << 30)]
+
+    def __post_init__(self) -> None:
+        if self.low_freq_factor >= self.high_freq_factor:
+            raise ValueError("high_freq_factor has to be larger than low_freq_factor")
 
 
 @dataclass(frozen=True)
@@ -157,20 +160,15 @@ class _Rotation(_PlainNetwork):
     kind: Literal["default", "llama3"] = Field("default", validation_alias=AliasChoices("rope_type", "type"))
     """Its name, of which older configurations have another key."""
     rope_theta: float | None = Field(None, gt=0, le=1e12)
+    llama3: RopeScaling | None = None
 
-    @property
-    def stretch(self) -> RopeScaling | None:
-        return read_plain(RopeScaling, self.model_extra or {}) if self.kind == "llama3" else None
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        try:
-            stretch = self.stretch
-        except ValidationError as error:
-            raise ValueError(f"{self.kind}: {reason_alone(error)}") from None
-        if stretch and stretch.low_freq_factor >= stretch.high_freq_factor:
-            raise ValueError("high_freq_factor has to be larger than low_freq_factor")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _with_llama3(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        is_llama3 = fields.get("rope_type", fields.get("type")) == "llama3"
+        return {**fields, "llama3": fields if is_llama3 else None}
 
 
 class ConfigFile(_PlainNetwork):
@@ -220,7 +218,7 @@ class ConfigFile(_PlainNetwork):
             output_bias=output_bias,
             head_norms=family.head_norms,
             tied=self.tie_word_embeddings,
-            scaling=rotation.stretch,
+            scaling=rotation.llama3,
             positions=self.max_position_embeddings,
         )
 
@@ -231,7 +229,7 @@ class ConfigFile(_PlainNetwork):
         missing = [name for name in family.sizes if name not in self.model_fields_set]
         window = self.sliding_window if self.use_sliding_window or not family.switches_window else None
         rotations = {
-            (r.rope_theta or self.rope_theta, r.stretch) for r in (self.rope_scaling, self.rope_parameters) if r
+            (r.rope_theta or self.rope_theta, r.llama3) for r in (self.rope_scaling, self.rope_parameters) if r
         }
         complaints = {
             f"it has no {' and no '.join(missing)}": bool(missing),

@@ -112,7 +112,7 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"layer_types": ["linear_attention"]}, "layer_types"),
         (
             {"rope_scaling": {"rope_type": "llama3", "factor": 32.0}},
-            "rope_scaling: llama3: low_freq_factor: Field required",
+            r"rope_scaling\.llama3\.low_freq_factor: Field required",
         ),
         ({"rope_scaling": {**LLAMA["rope_scaling"], "high_freq_factor": 1.0}}, "high_freq_factor"),
         ({"rope_scaling": {"rope_type": "default", "partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
