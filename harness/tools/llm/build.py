@@ -57,12 +57,7 @@ def _memory(plans: Sequence[Any], lasting: Sequence[int]) -> dict[str, int]:
 
     Without a memory plan only the first is known. `buffer_bytes` is the largest of all that is allocated at once.
     """
-    from tvm import relax
-
-    functions = {
-        name.name_hint: f for mod in plans for name, f in mod.functions_items() if isinstance(f, relax.Function)
-    }
-    planned = {step: _planned_bytes(functions[step.body]) for step in STEPS if functions}
+    planned = {step: _planned_bytes(mod[step.body]) for mod in plans for step in STEPS}
     totals = {step: sum(sizes) for step, sizes in planned.items()}
     applications = {"application_bytes": max(totals[PREFILL], totals[DECODE])} if totals else {}
     storage = sum(lasting) + max(totals.values(), default=0)

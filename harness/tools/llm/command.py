@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,6 +35,7 @@ from harness.judge.report.table import json_array
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
 
 if TYPE_CHECKING:
+    from harness.base.model import ProgramModel
     from harness.base.suite import Suite
     from harness.measure.records.record import Record
 
@@ -100,24 +101,23 @@ def run_models(
     """
     from pydantic import ValidationError
 
-    from harness.base.program import read_programs
     from harness.base.suite import Suite
-    from harness.tools.llm.cases import QUICK_TESTS, TESTS
+    from harness.tools.llm.cases import QUICK_TESTS, TESTS, LlmTask, MlcTask
     from harness.tools.llm.weights import SEED
 
     if library and weights == SEED:
         raise UsageError("--library needs the folder of its weights", hint="--weights FOLDER")
     shared = {"weights": weights, "tests": test or [*(QUICK_TESTS if quick else TESTS)], "chunk": chunk}
     choices = {key: names for key, names in (("format", form), ("pipeline", pipeline)) if names}
-    tables: list[Any] = [{"llm": name, **shared, **choices} for name in model or ([] if library else ["llama_tiny"])]
-    tables += [{"mlc": name, **shared} for name in library or ()]
-    fields, programs = {"paths": path or ["opencl"], "budget_s": budget, "limits": LIMITS}, []
-    for entry in tables:
-        named = ["--model", entry["llm"]] if "llm" in entry else ["--library", entry["mlc"]]
-        word = shlex.join([*named, "--weights", weights])
-        programs += [program.model_copy(update={"word": word}) for program in read_programs([entry], Path())]
+    programs: list[ProgramModel] = []
+    for name in model or ([] if library else ["llama_tiny"]):
+        word = shlex.join(["--model", name, "--weights", weights])
+        programs += LlmTask.read_table({"llm": name, **shared, **choices}, Path(), word)
+    for name in library or ():
+        word = shlex.join(["--library", name, "--weights", weights])
+        programs += MlcTask.read_table({"mlc": name, **shared}, Path(), word)
     try:
-        suite = Suite.model_validate({"models": programs, **fields})
+        suite = Suite(models=programs, paths=path or ["opencl"], budget_s=budget, limits=LIMITS)
     except ValidationError as error:
         raise UsageError(reason_alone(error)) from None
     results: list[Record] = []

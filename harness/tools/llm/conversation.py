@@ -13,7 +13,7 @@ import numpy as np
 
 from device_runner.deadline import Deadline
 from device_runner.device import Array, Launch, Loadable
-from device_runner.failures import DeviceFull, RigFailure
+from device_runner.failures import DeviceFull
 from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
 from device_runner.store import sha256_of
 from harness.tools.llm.config import CONTEXT
@@ -194,7 +194,7 @@ class Conversation:
         self.step(step, tokens)
         return TimedStep(self, step, len(tokens))
 
-    def timed_answer(self, step: Step, tokens: Array) -> TimedStep:
+    def timed_answer(self, step: Step, tokens: Array) -> TimedStep | TimedPrompt:
         """Return what takes these tokens, to be timed: a step, or as many as a long prompt needs."""
         return self.timed(step, tokens) if len(tokens) <= self.chunk else TimedPrompt(self, tokens)
 
@@ -233,11 +233,11 @@ class TimedStep:
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples to the logits in host memory, by the device's own clock."""
-        return self.samples(repeat, timeout_s, kernels=False)
+        return self._samples(self.conversation.machine.wall_ms, repeat, timeout_s)
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return the sum of kernel times."""
-        return self.samples(repeat, timeout_s, kernels=True)
+        return self._samples(self.conversation.machine.device_ms, repeat, timeout_s)
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of each of so many steps. Raises RigFailure where they cannot be watched."""
@@ -245,17 +245,11 @@ class TimedStep:
         self._take_back(repeat + 1)
         return launches
 
-    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
-        """Raise RigFailure: each step waits for its answer."""
-        raise RigFailure("steps of a language model are not timed in batches")
-
     def end(self) -> None:
         """Do nothing: each call ended its step."""
 
-    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
-        """Return samples of its `kernels`, or of all."""
-        machine, samples = self.conversation.machine, list[float]()
-        sample = machine.device_ms if kernels else machine.wall_ms
+    def _samples(self, sample: Callable[..., list[float]], repeat: int, timeout_s: float) -> list[float]:
+        samples: list[float] = []
         while (left := repeat - len(samples)) > 0:
             count = left if self.step.forgets else min(left, MOST_DECODES)
             samples += sample(count, timeout_s=timeout_s)
@@ -268,27 +262,34 @@ class TimedStep:
             self.conversation.forget(calls)
 
 
-class TimedPrompt(TimedStep):
+@dataclass
+class TimedPrompt:
     """A prompt that takes several steps: a sample is the sum of theirs, each on a cache that holds those before."""
 
-    def __init__(self, conversation: Conversation, prompt: Array) -> None:
-        super().__init__(conversation, PREFILL_AGAIN, len(prompt))
-        self._depth, self._parts = conversation.length, conversation.parts(prompt)
+    conversation: Conversation
+    prompt: Array
 
-    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return the sums of samples."""
-        return [sum(steps) for steps in self._each(lambda step: step.samples(repeat, timeout_s, kernels=kernels))]
+        return [sum(steps) for steps in self._each(lambda step: step.wall_ms(repeat, timeout_s=timeout_s))]
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Return the sums of kernel times."""
+        return [sum(steps) for steps in self._each(lambda step: step.device_ms(repeat, timeout_s=timeout_s))]
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """Return the kernels of all steps, of each of so many prompts."""
         prompts = self._each(lambda step: step.launches(repeat, timeout_s=timeout_s))
         return [[launch for step in steps for launch in step] for steps in prompts]
 
+    def end(self) -> None:
+        """Do nothing: each step was ended."""
+
     def _each(self, sample: Callable[[TimedStep], Sequence[Sample]]) -> list[tuple[Sample, ...]]:
         """Sample each step, and leave the cache as it was, also after a probe that could not."""
-        samples = []
+        samples, depth = [], self.conversation.length
         try:
-            for part in self._parts:
+            for part in self.conversation.parts(self.prompt):
                 step = self.conversation.timed(PREFILL_AGAIN, part)
                 try:
                     samples.append(sample(step))
@@ -296,5 +297,5 @@ class TimedPrompt(TimedStep):
                     step.end()
                 self.conversation.answer(PREFILL, part)
         finally:
-            self.conversation.forget(self.conversation.length - self._depth)
+            self.conversation.forget(self.conversation.length - depth)
         return list(zip(*samples, strict=True))

@@ -152,13 +152,11 @@ class OpenStep(TimedStep):
 
     conversation: MlcConversation
 
-    def samples(self, repeat: int, timeout_s: float, *, kernels: bool) -> list[float]:
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples without the copy of the logits to host memory. Raises RigFailure without the probe.
 
         TVM's own timer would not wait for a function that leaves its answer on the GPU.
         """
-        if kernels:
-            return super().samples(repeat, timeout_s, kernels=True)
         deadline, samples = Deadline(timeout_s), list[float]()
         while (left := repeat - len(samples)) > 0:
             count = min(MOST_BATCHES, -(-left // 2))  # of each of two kinds, which are one for batches of a call
