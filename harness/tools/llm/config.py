@@ -111,7 +111,8 @@ _ADDITIONS = (
     "qk_norm", "qk_layernorm", "use_bidirectional_attention", "attention_chunk_size", "attn_temperature_tuning",
     "alibi", "full_attention", "sliding_attention", "llama_4_scaling_beta", "rope_interleaved", "rope_interleave",
     "no_rope_layers", "mlp_bias", "bias", "use_bias", "use_qkv_bias", "lm_head_bias", "use_parallel_residual",
-    "parallel_attn", "num_kv_shared_layers", "quantization_config", "compression_config", "weight_bits", "auto_map",
+    "parallel_attn", "num_kv_shared_layers", "quantization_config", "quantization", "compression_config", "weight_bits",
+    "auto_map", "per_layer_config", "block_configs",
 )  # fmt: skip
 _FACTORS = (
     "partial_rotary_factor", "rotary_pct", "rope_pct", "scale_emb", "embedding_multiplier", "residual_multiplier",
@@ -176,6 +177,7 @@ class ConfigFile(_PlainNetwork):
 
     model_type: Literal["llama", "mistral", "qwen2", "qwen3"]
     hidden_act: Literal["silu"] = "silu"
+    is_causal: Literal[True] = True
     num_hidden_layers: int = Field(gt=0, le=512)
     hidden_size: int = Field(gt=0, le=65_536)
     num_attention_heads: int = Field(gt=0, le=1024)
@@ -184,6 +186,8 @@ class ConfigFile(_PlainNetwork):
     intermediate_size: int = Field(gt=0, le=1 << 20)
     vocab_size: int = Field(gt=0, le=1 << 22)
     max_position_embeddings: int = Field(CONTEXT, gt=0, le=1 << 30)
+    original_max_position_embeddings: int | None = None
+    """In transformers 5, goes before what the rotation says."""
     rope_theta: float = Field(
         10_000.0, gt=0, le=1e12, validation_alias=AliasChoices("position_embedding_base", "rope_theta")
     )
@@ -237,6 +241,11 @@ class ConfigFile(_PlainNetwork):
             and not (family.biased or family.reads_bias),
             f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
             "rope_scaling and rope_parameters are two different rotations": len(rotations) > 1,
+            "original_max_position_embeddings is not that of the rotation": any(
+                stretch
+                and self.original_max_position_embeddings not in {None, stretch.original_max_position_embeddings}
+                for _, stretch in rotations
+            ),
             f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
             f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
         }

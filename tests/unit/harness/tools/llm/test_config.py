@@ -97,6 +97,11 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"model_type": "qwen2", "sliding_window": 512, "use_sliding_window": True}, "sliding window"),
         ({"model_type": "mistral", "attention_bias": True}, "attention_bias: transformers builds a mistral without"),
         ({"max_position_embeddings": 0}, "max_position_embeddings"),
+        ({"original_max_position_embeddings": 4096}, "original_max_position_embeddings is not that of the rotation"),
+        ({"is_causal": False}, "is_causal"),
+        ({"is_causal": None}, "is_causal"),
+        ({"per_layer_config": {"0": {"intermediate_size": 96}}}, "per_layer_config"),
+        ({"quantization": {"group_size": 64, "bits": 4}}, "quantization"),
         ({"rope_parameters": {"rope_theta": 500000.0}}, "rope_scaling and rope_parameters are two different rotations"),
         ({"num_key_value_heads": 5}, "share"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 2}}, "rope_scaling"),
@@ -165,6 +170,12 @@ def test_attention_has_the_biases_that_transformers_builds(family: str, biases: 
     name, _, unasked = family.partition(" ")
     config = read(tmp_path, {**LLAMA, "model_type": name, "attention_bias": not unasked})
     assert (config.qkv_bias, config.output_bias) == (True, biases.endswith("o"))
+
+
+def test_the_range_of_training_may_stand_outside_of_the_rotation_as_well(tmp_path: Path) -> None:
+    assert read(tmp_path, {**LLAMA, "original_max_position_embeddings": 8192}) == read(tmp_path, LLAMA)
+    plain = {**LLAMA, "rope_scaling": None}
+    assert read(tmp_path, {**plain, "original_max_position_embeddings": 4096}) == read(tmp_path, plain)
 
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3"])
