@@ -34,7 +34,7 @@ _NUMBERS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 _LENGTH_BYTES = 8
 _Whole = Annotated[int, Field(strict=True, ge=0)]
 _HEAD = "lm_head.weight"
-_UNUSED = ".rotary_emb.inv_freq"
+_ROTATIONS = ".rotary_emb.inv_freq"
 """End of the names of tables of rotations, which older folders have."""
 _MODULES = {
     "embed": ["model.embed_tokens"],
@@ -98,9 +98,22 @@ class FolderWeights(ModelWeights):
         parts = dict(part for name in self.config.shapes for part in self._parts(name))
         for theirs, shape in parts.items():
             self._find(theirs, shape)
-        for name in self._stored:
-            if name not in parts and not name.endswith(_UNUSED) and not (self.config.tied and name == _HEAD):
-                raise ModelError(f"{self.folder} has {name}, of which config.json says nothing", hint=OTHER_WEIGHTS)
+        unused = {name for name in self._stored if name not in parts and not name.endswith(_ROTATIONS)}
+        if self.config.tied and _HEAD in unused:
+            self._require_tied()
+            unused.remove(_HEAD)
+        if unused:
+            raise ModelError(f"{self.folder} has {min(unused)}, of which config.json says nothing", hint=OTHER_WEIGHTS)
+
+    def _require_tied(self) -> None:
+        """Raise ModelError for a head of its own: transformers 5 computes with it, and transformers 4 does not."""
+        import numpy as np
+
+        if not np.array_equal(
+            self._find(_HEAD, self.config.shapes["embed.weight"]).read(), self.tensor("embed.weight")
+        ):
+            why = f"{_HEAD} is not the table of embeddings, though tie_word_embeddings is true"
+            raise ModelError(f"{self.folder}: {why}", hint="set it to false, or remove the head")
 
     def _find(self, name: str, shape: tuple[int, ...]) -> StoredTensor:
         """Return a tensor. Raises ModelError unless it is a floating-point one of this shape."""
@@ -145,17 +158,18 @@ class _Index(Foreign):
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files that the index names. Without one there is the usual file, or all count."""
+    """Return the usual file, as transformers does whatever an index says; else those that it names; else all."""
     if not folder.is_dir():
         raise ModelError(f"there is no folder {folder}", hint="`seed` draws weights")
-    index = folder / INDEX
-    if index.exists():
+    if (usual := folder / USUAL).is_file():
+        return [usual]
+    if (index := folder / INDEX).exists():
         names = read_foreign(index, _Index, DOWNLOAD_AGAIN).weight_map.values()
         return [file_beside(index, name) for name in sorted(set(names))]
     files = sorted(file for file in folder.glob("*.safetensors") if file.is_file())
     if not files:
         raise ModelError(f"{folder} has no *.safetensors", hint="pickled weights are not read: convert them first")
-    return [file for file in files if file.name == USUAL] or files
+    return files
 
 
 class _Entry(Foreign):

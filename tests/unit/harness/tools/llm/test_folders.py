@@ -138,8 +138,8 @@ def test_an_index_says_which_files_count(tmp_path: Path) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"x": "a.safetensors"}}))
     assert list_tensors(tmp_path)["x"].shape == (2,)
-    index.unlink()
-    (tmp_path / "a.safetensors").rename(tmp_path / "model.safetensors")
+    index.write_text(json.dumps({"weight_map": {"x": "z.safetensors"}}))
+    (tmp_path / "a.safetensors").rename(tmp_path / "model.safetensors")  # goes before an index, as in transformers
     assert list_tensors(tmp_path)["x"].shape == (2,)
 
 
@@ -182,11 +182,22 @@ def test_a_weight_that_the_configuration_does_not_have_is_named(name: str, tmp_p
         FolderWeights(CONFIG, tmp_path).require_complete()
 
 
-def test_a_head_beside_tied_embeddings_and_a_table_of_rotations_are_not_used(tmp_path: Path) -> None:
+def test_a_table_of_rotations_is_not_used(tmp_path: Path) -> None:
     hugging_face(CONFIG, tmp_path)
     name = "model.layers.0.self_attn.rotary_emb.inv_freq"
     write(tmp_path / "more.safetensors", {name: tensor([2])}, bytes(8))
-    FolderWeights(replace(CONFIG, tied=True), tmp_path).require_complete()
+    FolderWeights(CONFIG, tmp_path).require_complete()
+
+
+def test_a_head_beside_tied_embeddings_has_to_be_their_table(tmp_path: Path) -> None:
+    """Of another one, transformers 5 would compute with the head, and transformers 4 with the table."""
+    table = hugging_face(CONFIG, tmp_path, leave_out="lm_head.weight")["model.embed_tokens.weight"]
+    weights = FolderWeights(replace(CONFIG, tied=True), tmp_path)
+    for numbers, right in ((table, True), (table + 1, False)):
+        write(tmp_path / "more.safetensors", {"lm_head.weight": tensor([*table.shape])}, numbers.tobytes())
+        refusal = pytest.raises(ModelError, match=r"lm_head\.weight is not the table of embeddings")
+        with contextlib.nullcontext() if right else refusal:
+            replace(weights).require_complete()
 
 
 @pytest.mark.parametrize(("number", "form"), [(math.nan, "float32"), (math.inf, "q4f32_1"), (1e6, "float16")])
