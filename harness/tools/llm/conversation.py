@@ -16,6 +16,7 @@ from device_runner.device import Array, Launch, Loadable
 from device_runner.failures import DeviceFull
 from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
 from device_runner.store import sha256_of
+from harness.compile.compiler.compat import tvm
 from harness.tools.llm.config import CONTEXT
 from harness.tools.llm.network import CHUNK, CREATE, PAGE, PREFILL, PREFILL_AGAIN, SCORE, Step
 
@@ -68,8 +69,6 @@ class Machine(RpcProgram):
 
     def call(self, function: str, *arguments: Any) -> Any:
         """Call a function of the library with what is on the device, and return what stays there."""
-        import tvm.runtime
-
         with self._session.calling(f"calling {function} of {self._loadable.library.name}", self.timeout_s):
             values = [tvm.runtime.tensor(a, self._device) if isinstance(a, np.ndarray) else a for a in arguments]
             return self._vm.module[function](*values)
@@ -80,8 +79,6 @@ class Machine(RpcProgram):
 
     def invoke(self, function: str, *arguments: Any, first: bool = False) -> list[Array]:
         """Call a function of the library with arrays, states and parameters; return its tensors, or the `first`."""
-        import tvm.runtime
-
         with self._session.calling(f"running {function} of {self._loadable.library.name}", self.timeout_s):
             values = [tvm.runtime.tensor(a, self._host) if isinstance(a, np.ndarray) else a for a in arguments]
             self._vm.set_input(function, *values)

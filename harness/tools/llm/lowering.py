@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.compile.compiler.compat import dlight, dpl, relax, tirx, tvm
 from harness.compile.compiler.passes import Passes, own_pass
 from harness.compile.paths.base import Workaround, edit_model, edit_relax
 from harness.tools.llm.network import CHUNK, LENGTH
@@ -21,10 +22,8 @@ NO_CSE = "disable_cse_tir"
 
 def target_of(host_triple: str | None) -> Any:
     """Return mlc-llm's target for Adreno, `android:adreno`."""
-    from tvm.target import Target
-
     host = {"kind": "llvm", "mtriple": host_triple} if host_triple else "llvm"
-    return Target({"kind": "opencl", "device": "adreno", "max_threads_per_block": 512}, host=host)
+    return tvm.target.Target({"kind": "opencl", "device": "adreno", "max_threads_per_block": 512}, host=host)
 
 
 def build_executable(
@@ -34,9 +33,6 @@ def build_executable(
 
     TVM's default pipeline is taken as it is, but for edits of the module.
     """
-    import tvm
-    from tvm import relax
-
     mod = _with_limits(edit_model(mod, workarounds))
     options = {name: True for name in tvm.transform.PassContext.list_configs() if name.endswith(NO_CSE)}
     if pipeline == DEFAULT:
@@ -51,8 +47,6 @@ def build_executable(
 
 def _with_limits(mod: Any) -> Any:
     """Return a module whose memory plan knows the longest step."""
-    from tvm import relax
-
     limits = {"tir_var_upper_bound": {LENGTH: CHUNK}, "relax.memory_plan_dynamic_func_output": True}
     for name, function in mod.functions_items():
         if isinstance(function, relax.Function):
@@ -61,9 +55,7 @@ def _with_limits(mod: Any) -> Any:
 
 
 def _mlc_passes(target: Any, see: Callable[[Any], None]) -> Passes:
-    from tvm import relax, tirx
     from tvm.relax.backend import adreno
-    from tvm.s_tir import dlight
 
     def look(mod: Any) -> Any:
         see(mod)
@@ -100,21 +92,17 @@ _MOST_OPERANDS = 4
 
 def _fuse_dequantize() -> list[Any]:
     """Return passes that put the unpacking of 4-bit numbers into the product that reads them."""
-    from tvm import relax
-
     fused = [relax.transform.FuseOpsByPattern([_pattern(more)]) for more in range(_MOST_OPERANDS)]
     return [*fused, relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
 
 
 def _pattern(operands: int) -> Any:
-    from tvm import relax
-    from tvm.relax.dpl.pattern import GlobalVarPattern, TuplePattern, is_op, wildcard
-
     def call(*arguments: Any) -> Any:
-        return is_op("relax.call_tir")(GlobalVarPattern(), TuplePattern(list(arguments)), add_constraint=False)
+        operands = dpl.TuplePattern(list(arguments))
+        return dpl.is_op("relax.call_tir")(dpl.GlobalVarPattern(), operands, add_constraint=False)
 
-    weight = call(wildcard(), wildcard())
-    product = call(wildcard(), weight, *(wildcard() for _ in range(operands)))
+    weight = call(dpl.wildcard(), dpl.wildcard())
+    product = call(dpl.wildcard(), weight, *(dpl.wildcard() for _ in range(operands)))
 
     def is_product_of_unpacked(context: Any) -> bool:
         def name(key: str) -> str:

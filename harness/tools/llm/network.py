@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from harness.compile.compiler.compat import call_packed
+from harness.compile.compiler.compat import call_packed, relax, tirx
 from harness.compile.paths.lowered_module import to_host
 from harness.tools.llm.config import LlmConfig
 from harness.tools.llm.weights import GROUP, PER_WORD, ZERO, Format, is_packed, is_transposed
@@ -62,8 +62,6 @@ def build_module(config: LlmConfig, form: Format, target: Any) -> tuple[Any, lis
 
 
 def _add_step(mod: Any, step: Step) -> Any:
-    from tvm import relax, tirx
-
     body = mod.get_global_var(step.body)
     _, cache_type, weights_type = (parameter.ty for parameter in mod[body].params)
     length = tirx.IntImm("int64", 1) if step.tokens else tirx.Var(LENGTH, "int64")
@@ -81,15 +79,13 @@ def _add_step(mod: Any, step: Step) -> Any:
 
 
 def _effect(builder: Any, name: str, *arguments: Any) -> None:
-    from tvm import relax
-
     builder.emit(call_packed(f"vm.builtin.kv_state_{name}", *arguments, result=relax.TupleType([])))
 
 
 @cache
 def _decoder() -> Any:
     """Return the class of the network. It derives from TVM's, which takes seconds to import."""
-    from tvm import relax, te, tirx
+    from tvm import te
     from tvm.relax.frontend import nn
     from tvm.relax.frontend.nn import op
     from tvm.relax.frontend.nn.llm.kv_cache import PagedKVCache, RopeMode, TIRPagedKVCache

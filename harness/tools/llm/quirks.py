@@ -8,7 +8,7 @@ from typing import Any
 
 from device_runner.failures import RigFailure
 from harness.base.request import QuirkPolicy
-from harness.compile.compiler.compat import tir_function
+from harness.compile.compiler.compat import dlight, s_tir, tir_function
 from harness.compile.compiler.releases import tvm_version
 from harness.compile.paths.base import NO_EDITS, Edits
 from harness.compile.quirks.base import Quirk
@@ -51,12 +51,9 @@ def mark_lets(mod: Any) -> Any:
 
 def reduction_if_matmul_raises(func: Any, target: Any) -> Any:
     """Return a schedule for reductions for products at which dlight's rule raises; the others are left to TVM."""
-    from tvm.s_tir import dlight
-    from tvm.s_tir.schedule import ScheduleError
-
     try:
         dlight.gpu.Matmul().apply(func, target, False)
-    except ScheduleError:
+    except s_tir.schedule.ScheduleError:
         rules = (dlight.gpu.GeneralReduction(), dlight.gpu.Fallback())
         return next((schedule for rule in rules if (schedule := rule.apply(func, target, False)) is not None), None)
     return None
