@@ -12,9 +12,10 @@ from typing import Any
 from device_runner.store import Store, key_of
 from harness.compile.artifacts.artifact import KERNELS, LIBRARY, CompileResult
 from harness.compile.artifacts.compile import export, stepping
-from harness.compile.compiler.compat import opencl_source
+from harness.compile.compiler.compat import opencl_source, operator_name
 from harness.compile.paths.effects import watch
 from harness.compile.paths.kernels import kernels
+from harness.compile.paths.lowered_module import calls_in
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.folders import WEIGHT_LIST
 from harness.tools.llm.lowering import build_executable, target_of
@@ -38,6 +39,8 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
     lasting = [*config.cache_bytes(NUMBER_BYTES[form.dtype]), *weight_sizes(parameters)]
     source = opencl_source(executable)
+    local_bytes = [kernel.local_bytes for kernel in kernels(source)]
+    numbers = {"kernels": len(local_bytes), "local_bytes": max(local_bytes), "source_bytes": len(source)}
     (out / KERNELS).write_text(source, encoding="utf-8")
     export(executable, out / LIBRARY, job["host_triple"])
     return CompileResult(
@@ -47,7 +50,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=sorted(effective),
-        facts={"kernels": len([*kernels(source)]), "source_bytes": len(source), **_memory(plans, lasting)},
+        facts={**numbers, **_memory(plans, lasting)},
         compile_s=time.perf_counter() - started,
     )
 
@@ -67,16 +70,8 @@ def _memory(plans: Sequence[Any], lasting: Sequence[int]) -> dict[str, int]:
 
 
 def _planned_bytes(function: Any) -> list[int]:
-    from tvm import relax
-
-    sizes: list[int] = []
-
-    def visit(expression: Any) -> None:
-        if isinstance(expression, relax.Call) and getattr(expression.op, "name", "") == "relax.memory.alloc_storage":
-            sizes.extend(int(extent) for extent in expression.args[0] if hasattr(extent, "value"))
-
-    relax.analysis.post_order_visit(function, visit)
-    return sizes
+    storages = (call for call in calls_in(function) if operator_name(call) == "relax.memory.alloc_storage")
+    return [int(extent) for call in storages for extent in call.args[0] if hasattr(extent, "value")]
 
 
 def weights_folder(weights: ModelWeights, form: Format, cache: Path) -> Path:

@@ -184,7 +184,7 @@ class ConfigFile(_PlainNetwork):
     num_key_value_heads: int | None = Field(None, gt=0, le=1024)
     head_dim: int | None = Field(None, gt=0, le=1024)
     intermediate_size: int = Field(gt=0, le=1 << 20)
-    vocab_size: int = Field(gt=0, le=1 << 22)
+    vocab_size: int = Field(gt=1, le=1 << 22)
     max_position_embeddings: int = Field(CONTEXT, gt=0, le=1 << 30)
     original_max_position_embeddings: int | None = None
     """In transformers 5, goes before what the rotation says."""

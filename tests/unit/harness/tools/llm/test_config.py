@@ -109,6 +109,7 @@ def test_theta_may_stand_among_the_rope_parameters(tmp_path: Path) -> None:
         ({"hidden_size": -1}, "hidden_size"),
         ({"head_dim": None, "hidden_size": 100}, "cut"),
         ({"vocab_size": 10**12}, "vocab_size"),
+        ({"vocab_size": 1}, "vocab_size"),
         ({"final_logit_softcapping": 30.0}, "final_logit_softcapping"),
         ({"query_pre_attn_scalar": 224}, "query_pre_attn_scalar"),
         ({"logits_scaling": 8.0}, "logits_scaling"),
