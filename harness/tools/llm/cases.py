@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -102,7 +102,7 @@ def test_of(name: str) -> LlmTest:
     raise UsageError(f"there is no test {name!r}", hint=hint)
 
 
-class LibraryTable(BaseModel, ABC):
+class LibraryTable(BaseModel):
     """Tests of libraries as a suite has them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -111,16 +111,6 @@ class LibraryTable(BaseModel, ABC):
     tests: list[str] = Field([*TESTS], min_length=1)
     chunk: int | None = Field(None, gt=0, le=CHUNK)
 
-    def tasks(self, folder: Path) -> list[Any]:
-        """Make a task of each test of each library; paths are below a folder. Raises UsageError."""
-        tests = [test_of(name) for name in self.tests]
-        facts = {"chunk": self.chunk, "length": max(test.length for test in tests)}
-        return [task(test=test, **facts) for task in self.libraries(folder) for test in tests]
-
-    @abstractmethod
-    def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
-        """Yield what makes a task of a library. Raises UsageError."""
-
 
 @dataclass(frozen=True)
 class LibraryTask:
@@ -128,7 +118,7 @@ class LibraryTask:
 
     kind: ClassVar[str]
     """Key of its table in a suite."""
-    table: ClassVar[type[LibraryTable]]
+    table: ClassVar[type[LlmTable] | type[MlcTable]]
     run: ClassVar = "harness.tools.llm.run:run_program"
 
     model: str
@@ -175,10 +165,13 @@ class LibraryTask:
     def read_table(cls, table: Mapping[str, Any], folder: Path, word: str = "") -> Sequence[ProgramModel]:
         """Return the programs of a table of a suite. Raises UsageError with the key at fault."""
         try:
-            return [task.program(word) for task in cls.table.model_validate(table).tasks(folder)]
+            read = cls.table.model_validate(table)
         except ValidationError as error:
             key, keys = str(error.errors()[0]["loc"][0]), cls.table.model_fields
             raise UsageError(reason_alone(error), hint="" if key in keys else suggestion(key, keys)) from None
+        tests = [test_of(name) for name in read.tests]
+        facts = {"chunk": read.chunk, "length": max(test.length for test in tests)}
+        return [make(test=test, **facts).program(word) for make in read.libraries(folder) for test in tests]
 
     @classmethod
     def read_word(cls, _word: str) -> Sequence[ProgramModel]:
@@ -211,7 +204,7 @@ class LlmTable(LibraryTable):
         return [words] if isinstance(words, str) else words
 
     def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
-        """Yield the network in each format by each pipeline. Raises UsageError."""
+        """Yield what makes a task of the network in each format by each pipeline. Raises UsageError."""
         if (network := network_of(self.llm, folder)) is None:
             hint = f"give a config.json, or its folder; {suggestion(self.llm, ZOO)}"
             raise UsageError(f"there is no language model {self.llm!r}", hint=hint)
@@ -280,7 +273,7 @@ class MlcTable(LibraryTable):
     weights: str
 
     def libraries(self, folder: Path) -> Iterator[Callable[..., LibraryTask]]:
-        """Yield it alone. Raises UsageError."""
+        """Yield what makes a task of it. Raises UsageError."""
         library, weights = ((folder / word).absolute() for word in (self.mlc, self.weights))
         if not library.is_file():
             raise UsageError(f"there is no library {library}", hint="`mlc_llm compile` writes one")
