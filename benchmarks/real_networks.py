@@ -1,4 +1,4 @@
-"""Trained networks as packages of PyPI bring them, on three paths: a table in Markdown.
+"""Trained networks as packages of PyPI and npm bring them, on three paths: a table in Markdown.
 
     python -m benchmarks.real_networks [NAME...]
 
@@ -37,7 +37,7 @@ PARTLY = "of which one branch is judged"
 """What the preparation says of an If."""
 PAGE = """# Networks that people deploy
 
-{count} trained networks of packages of PyPI, as they are · TVM {tvm} · virtual device · float32. Made by
+{count} trained networks of packages of PyPI and npm, as they are · TVM {tvm} · virtual device · float32. Made by
 
 ```
 make test-real

