@@ -48,7 +48,7 @@ _OWN_RULE = ("if_then_else", "reinterpret", "texture2d_load")
 """Operators for which the vectoriser has rules of its own."""
 _FREE, _ENDS = 2, 3
 """`op_pattern` of functions that TVM fuses with what is behind them, and of a reduction, which ends its kernel."""
-LONGEST, _CONDITION, _CHOICE = 400_000, 400, 20_000
+LONGEST, _CONDITION, _CHOICE = 400_000, 400, 50_000
 """Longest expression that another kernel may repeat, in variables, numbers and operators, and how many a condition and
 a choice between two numbers are worth. TVM's passes take so much longer for them: twice as long for each choice that
 stands in the condition of another."""

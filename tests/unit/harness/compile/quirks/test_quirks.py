@@ -201,6 +201,20 @@ def test_a_fused_kernel_ends_where_it_would_repeat_too_much(
     assert (len(list(kernels(source(network(body), quirks, OpenCLPath())))) > 1) is several
 
 
+@pytest.mark.parametrize(("choices", "several"), [(3, False), (4, True)])
+def test_a_fused_kernel_ends_at_choices_in_the_conditions_of_choices(choices: int, several: bool) -> None:
+    """TVM's simplifier took minutes for ten of them, such as a OneHot that reads a OneHot has."""
+
+    def body(emit: Emit, data: Any) -> Any:
+        for _ in range(choices):
+            positive = emit(relax.op.greater(data, relax.const(0.0)))
+            data = emit(relax.op.where(positive, data, emit(relax.op.exp(data))))
+        return data
+
+    quirks = [quirk for quirk in QUIRKS if quirk.id == "fusion-repeats"]
+    assert (len(list(kernels(source(network(body), quirks, OpenCLPath())))) > 1) is several
+
+
 def test_what_ends_a_kernel_may_have_several_results(monkeypatch: pytest.MonkeyPatch) -> None:
     def body(emit: Emit, data: Any) -> Any:
         halves = emit(relax.op.split(emit(relax.op.exp(data)), 2, 1))
