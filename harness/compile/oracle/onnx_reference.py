@@ -42,7 +42,7 @@ def _bends_the_border(node: Any) -> bool:
 
 
 def _cuts_otherwise(node: Any) -> bool:
-    """Return whether it cuts weights of groups along another axis, or gives SAME padding below 0, as ONNX does not."""
+    """Return whether it cuts the weights of groups along another axis, or may compute a padding below 0 for SAME."""
     return attribute_of(node, "group", 1) > 1 or "SAME" in attribute_of(node, "auto_pad", "NOTSET")
 
 

@@ -125,10 +125,10 @@ def _rewritten(model: Any) -> bytes:
 def _rewrite(model: Any) -> None:
     graph = model.graph
     model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
-    if opset_of(model) > NEWEST_OPSET:
-        lower_definitions(model, NEWEST_OPSET)
     if any(is_onnx(node, "Attention") for node in graph.node) and not inline(model, ("Attention",)):
         raise NoAnswer("onnxruntime 1.24 computes an Attention with hidden rows, or a softcap, otherwise than ONNX")
+    if opset_of(model) > NEWEST_OPSET:
+        lower_definitions(model, NEWEST_OPSET)
     view = NetworkView(model)
     for node in all_nodes(graph):
         if is_onnx(node, "Resize"):

@@ -84,8 +84,8 @@ def lower_definitions(model: Any, version: int) -> bool:
     """Write a network in an older operator set, newer operators as ONNX defines them, or return False."""
     kinds = set[str]()
     while not lower_opset(model, version):
-        before, kinds = kinds, {node.op_type for node in model.graph.node if is_onnx(node)}
-        kinds = {kind for kind in kinds if not defs.has(kind, version, "")}
+        before, nodes = kinds, filter(is_onnx, model.graph.node)
+        kinds = {node.op_type for node in nodes if not defs.has(node.op_type, version, "")}
         if kinds == before:
             return False
         inline(model, sorted(kinds))  # which may be defined by newer ones

@@ -34,11 +34,13 @@ def opset_of(model: Any) -> int:
 def lower_opset(model: Any, version: int) -> bool:
     """Call a network's operator set an older one, if that has all its operators with these attributes, or return False.
 
-    With those they do the same from 21 to 28: newer ones have more attributes and number formats.
+    With those and as many inputs they do the same from 21 to 28: newer ones have more of both, and number formats.
     """
     for node in filter(is_onnx, all_nodes(model.graph)):
-        known = defs.get_schema(node.op_type, version).attributes if defs.has(node.op_type, version, "") else None
-        if known is None or any(attribute.name not in known for attribute in node.attribute):
+        if not defs.has(node.op_type, version, ""):
+            return False
+        older = defs.get_schema(node.op_type, version)
+        if len(node.input) > older.max_input or any(field.name not in older.attributes for field in node.attribute):
             return False
     for own in model.opset_import:
         own.version = version if own.domain in ("", "ai.onnx") else own.version

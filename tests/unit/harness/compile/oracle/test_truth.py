@@ -117,6 +117,7 @@ def test_what_nobody_knows_has_no_answer_and_each_says_why() -> None:
         ("LpPool", 22, {"ceil_mode": 1, "kernel_shape": [2], "strides": [2]}),
         ("MaxPool", 22, {"pads": [0, 1], "kernel_shape": [2]}),
         ("ConvTranspose", 22, {"group": 2}),
+        ("ConvTranspose", 22, {"auto_pad": "SAME_UPPER"}),
         ("GridSample", 22, {"mode": "cubic", "padding_mode": "border"}),
         ("Unique", 22, {"sorted": 0}),
     ],
