@@ -729,6 +729,18 @@ def test_texels_of_bytes_that_lie_apart_are_right_only_when_worked_around(answer
         answer(integers_apart(kind), "texture", but_for="bytes-apart")
 
 
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_a_reversed_tile_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
+    nodes = [
+        helper.make_node("Tile", ["x", "times"], ["tiled"]),
+        helper.make_node("Slice", ["tiled", "last", "beyond", "axis", "last"], ["y"]),
+    ]
+    net = network(nodes, {"x": [4]}, times=[3], last=[-1], beyond=[-13], axis=[0]).SerializeToString()
+    right = np.tile(seeded_inputs([InputSpec("x", (4,), "float32")], SEED)["x"], 3)[::-1]
+    np.testing.assert_array_equal(answer(net, path)[0], right)
+    assert (answer(net, path, but_for="reversed-index")[0] != right).any()
+
+
 @pytest.mark.parametrize("kind", [TensorProto.INT16, TensorProto.INT32], ids=["int16", "int32"])
 def test_integers_are_in_no_image(answer: Answer, tmp_path: Path, kind: int) -> None:
     """As floats, small ones are denormal numbers, which a device may read as zeros."""

@@ -1,4 +1,4 @@
-"""What kernels say otherwise than OpenCL C takes it: their names, functions, integers that C widens, and bytes."""
+"""What kernels say otherwise than meant: their names, functions, integers that C widens, bytes and reversed places."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from device_runner.names import shorten
 from harness.compile.compiler.compat import (
+    analyzer,
     dpl,
     kind_of,
     map_calls,
@@ -94,6 +95,22 @@ def keep_bytes_apart(body: Any) -> Any:
     return map_parts(body, (getattr(tvm.ir, "TensorLoad", tirx.BufferLoad),), rewrite)  # its name since 0.27
 
 
+def count_upwards(body: Any) -> Any:
+    """Divide `c - i` as a number that grows with i: `(c - i) % n` is `n - 1 - (i + more) % n`."""
+    simplify = analyzer().simplify
+
+    def rewrite(part: Any) -> Any:
+        dividend = simplify(part.a)
+        falls = isinstance(dividend, tirx.Sub) and isinstance(dividend.a, tirx.IntImm)
+        if not falls or not isinstance(part.b, tirx.IntImm) or part.b.value < 1:
+            return part
+        turns, rest = divmod(int(dividend.a), int(part.b))
+        highest = turns if isinstance(part, tirx.FloorDiv) else part.b - 1
+        return highest - type(part)(dividend.b + (part.b - 1 - rest), part.b)
+
+    return map_parts(body, (tirx.FloorMod, tirx.FloorDiv), rewrite)
+
+
 QUIRKS = (
     Quirk(
         "long-kernel-name",
@@ -125,5 +142,13 @@ QUIRKS = (
         upstream="src/backend/opencl/codegen/codegen_opencl.cc: PrintVecElemLoadExpr packs them as CUDA does",
         workaround="the int is taken for the vector of bytes that it is",
         edits=Edits(tir=before("InjectVirtualThread", "KeepBytesApart", keep_bytes_apart, make=statement_pass)),
+    ),
+    Quirk(
+        "reversed-index",
+        "the place of a reversed tensor, divided as behind a Tile, is counted from its other end where one loop or "
+        "work-group has all of them: wrong numbers, or some from beyond the tensor",
+        upstream="src/arith/iter_affine_map.cc: SplitFloorModConst drops the base of a falling iterator",
+        workaround="it is divided as a number that rises",
+        edits=Edits(tir=before("FlattenBuffer", "CountUpwards", count_upwards, make=statement_pass)),
     ),
 )

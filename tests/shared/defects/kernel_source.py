@@ -52,9 +52,21 @@ def _bytes_apart(*applied: Workaround) -> ProbeAnswer:
     return presence("as_uchar4(" not in text, "four bytes are taken for one int", "four bytes are taken for a vector")
 
 
+def _reversed_tile(*applied: Workaround) -> ProbeAnswer:
+    """Build four numbers, tiled and reversed, and look how the kernel divides their places."""
+    from tvm import relax
+
+    def body(emit: Emit, data: Any) -> Any:
+        return relax.op.flip(emit(relax.op.tile(data, (3,))), 0)
+
+    (kernel,) = kernels(source(network(body, (4,)), applied, OpenCLPath()))
+    return presence("% -4" in kernel.body, "the kernel divides by -4", "the kernel divides by 4")
+
+
 PROBES: dict[str, Probe] = {
     "long-kernel-name": _longest_name,
     "builtin-suffix": _inverse_tangent,
     "narrow-integers": _cast_sum,
     "bytes-apart": _bytes_apart,
+    "reversed-index": _reversed_tile,
 }

@@ -71,6 +71,7 @@ def test_path_and_precision_decide() -> None:
         "builtin-suffix",
         "narrow-integers",
         "bytes-apart",
+        "reversed-index",
         "reduction-part-read",
         "reduction-of-pairs",
         "reduction-extents",
