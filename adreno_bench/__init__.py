@@ -8,9 +8,8 @@ from device_runner.failures import Failure
 from harness.base.model import OnnxModel
 from harness.judge.report.exports import CaseExport
 from harness.tools.python.interface import build, compare, compile, devices, load, run
-from harness.tools.python.libraries import Library
 from harness.tools.python.modules import CompiledModule
-from harness.tools.python.results import Results, Verdicts
+from harness.tools.python.results import Library, Results, Verdicts
 
 __all__ = [
     "CaseExport",

@@ -63,8 +63,7 @@ from harness.tools.fleet.greeting import HandshakeFailure, read_name
 from harness.tools.github.pull_request import PullRequest
 from harness.tools.labelled.pictures import labelled_file
 from harness.tools.lake.compaction import compact_file
-from harness.tools.lake.dataset import ParquetDataset
-from harness.tools.lake.parquet import needing_packages
+from harness.tools.lake.parquet import ParquetDataset, needing_packages
 from harness.tools.llm.config import read_config
 from harness.tools.llm.folders import MlcFolder, list_tensors
 from harness.tools.shared.kernels.peaks import rates_of

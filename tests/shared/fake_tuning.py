@@ -25,8 +25,7 @@ from harness.compile.artifacts.artifact import Artifact, CompileResult
 from harness.measure.correctness import Truth
 from harness.tools.tune.candidate import TRACE as TRACE_FILE
 from harness.tools.tune.devices import Devices
-from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
-from harness.tools.tune.log import TrialLog
+from harness.tools.tune.dispatcher import Dispatcher, SearchBudget, TrialLog
 from harness.tools.tune.search import UNTUNED, Search, Task
 from harness.tools.tune.search_worker import obey
 from harness.tools.tune.winners import Winner, confirm_best

@@ -18,7 +18,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import Record
-from harness.tools.ab.blindness import blindness_of
+from harness.tools.ab.side_by_side import blindness_of
 from harness.tools.shared.toolchain import CaseBuild, Toolchain
 
 Keep = Callable[[Arm, Record], None]

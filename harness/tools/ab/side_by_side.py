@@ -19,20 +19,21 @@ from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Plan
 from harness.compile.artifacts.artifact import Built
-from harness.judge.compare import Comparison, compare_sides
+from harness.judge.compare import Comparison, compare_sides, joined_probes, probes_by_rig
 from harness.judge.confirm import MOST_SESSIONS, Explain, SessionBudget, explainer, settle
 from harness.judge.in_turns import Measure
-from harness.judge.sides import SeriesKey, Side, side_of
+from harness.judge.sides import SeriesKey, Side, Sides, side_of
+from harness.judge.stats.controls import blindness
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.shares import LARGEST_SHARE, share_interval, signed_share
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.measure.case_worker import run_with_recovery
+from harness.measure.probes.reference import FACTOR
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
 from harness.measure.work import open_work
 from harness.measure.workbench import Request, make_ready, open_workbench
-from harness.tools.ab.blindness import blindness_of
 from harness.tools.shared.comparison_view import ComparisonView
 
 AXES = ("model", "path", "precision", "tuning")
@@ -286,3 +287,12 @@ def _correctness(comparison: Comparison, names: tuple[str, str]) -> str:
     sides = (comparison.base, comparison.head)
     empty = [name for name, side in zip(names, sides, strict=True) if side and side.vacuous]
     return f"both right, which proves nothing of {' and '.join(empty)}" if empty else "both right"
+
+
+def blindness_of(base: Sides, head: Sides) -> str:
+    """Return why no slowness can be seen in these sessions: a kernel made slower is not measured slower.
+
+    Empty if it is.
+    """
+    probes = joined_probes(probes_by_rig({key: (base[key], side) for key, side in head.items() if key in base}))
+    return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")

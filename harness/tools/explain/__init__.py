@@ -9,7 +9,7 @@ TOOL = Tool(
             "diverge",
             "Find the first wrong or failing operator of a case.",
             "Explain",
-            "harness.tools.explain.diverge_command:diverge",
+            "harness.tools.explain.record_commands:diverge",
             formerly="show --diverge",
         ),
         Command(

@@ -15,8 +15,7 @@ from harness.base.outcome import Outcome, Owner
 from harness.base.tables import counted
 from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator, Piece
 from harness.tools.explain.trial import Finding, PieceTrial
-from harness.tools.shared.pace import Pace
-from harness.tools.shared.revision_search import RevisionSearch, RevisionState
+from harness.tools.shared.revision_search import Pace, RevisionSearch, RevisionState
 
 MOST_STEPS = 16
 """How far the second search looks back from the operator that was found."""

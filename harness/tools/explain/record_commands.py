@@ -1,26 +1,47 @@
-"""`adreno-bench kernels`, `partitions` and `crossover`: what records have of a case, without a device."""
+"""`adreno-bench kernels`, `partitions`, `crossover` and `diverge`: the cases of records, explained."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from device_runner.store import cache_root
 from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.tables import table
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, matches_globs
+from harness.base.terminal import tell
+from harness.cli import options
+from harness.cli.completion import recorded_cases
+from harness.cli.hints import last_words, runnable
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsPlace, matches_globs, matching
 from harness.cli.record_filter import no_records, open_index
 from harness.compile.paths.clml.offload_report import OffloadReport
 from harness.judge.report.screen import out, out_json
 from harness.tools.explain.kernel_files import kernel_files
-from harness.tools.explain.recorded_case import RecordedCase, newest_records
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import PathRanking, Standing
     from harness.judge.stats.pair import Change
     from harness.measure.records.record import Record
+
+
+RecordedCase = Annotated[
+    str | None, typer.Argument(metavar="CASE", help="Case id, or a glob.", autocompletion=recorded_cases)
+]
+
+
+def newest_records(place: str, glob: str | None) -> list[Record]:
+    """Return the latest record of each series that matches, without sustained runs. Raises UsageError for none."""
+    with open_index(place) as index:
+        records = list(index.newest(matching([glob] if glob else None)))
+        if not records:
+            raise no_records(glob, place, index)
+        return records
+
 
 MOST_LINES = 20
 """Most lines of a build log; what follows the first error is mostly its consequence."""
@@ -141,3 +162,38 @@ def _latency(standing: Standing) -> tuple[str, str]:
     if standing.wall_ms is None:
         return ("emulated" if standing.emulated else standing.outcome), "-"
     return milliseconds(standing.wall_ms), str(standing.sessions)
+
+
+@last_words("nothing was found yet; what was built is kept; {command} starts again")
+def diverge(
+    case: RecordedCase = None,
+    records: options.RecordsPlace = str(options.DEFAULT_RECORDS),
+    suite: options.SuiteFile = options.DEFAULT_SUITE,
+    model: options.Models = None,
+    shape: options.Shapes = None,
+    input: options.Inputs = None,
+    fix: options.Fixes = None,
+    trust: options.Trust = False,
+    device: options.DeviceOfRecords = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find the first wrong or failing operator of a case.
+
+    Runs the network of the case in pieces on the device, and keeps the smallest piece that shows the defect. `report`
+    shows what it finds.
+    """
+    from harness.base.model import models_given
+    from harness.tools.explain.divergence import find_divergence, newest_finding
+    from harness.tools.explain.first_wrong import append_first_wrong
+
+    models = models_given(model or (), shape or (), input or (), fix or (), trust=trust)
+    report = find_divergence(newest_finding(newest_records(records, case)), suite, models, device)
+    try:
+        if (file := Path(records)).exists():
+            append_first_wrong(file, report.first_wrong())
+    except OSError as error:
+        tell(f"`adreno-bench report` cannot show this: {error}")
+    if as_json:
+        out_json(report.plain())
+    else:
+        out(runnable(report.text(), records))

@@ -13,7 +13,7 @@ TOOL = Tool(
         ),
     ),
     record_sources={
-        ".parquet": "harness.tools.lake.dataset:ParquetDataset",
+        ".parquet": "harness.tools.lake.parquet:ParquetDataset",
         URL: "harness.tools.lake.urls:open_url",
         MANY_FILES: "harness.tools.lake.record_dataset:RecordDataset",
     },

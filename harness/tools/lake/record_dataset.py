@@ -4,7 +4,7 @@ SQLite chooses records by the facts that the index of each file has; then their 
 thousands at a time, so that an answer of any size takes little memory. Order is by series, and within one by time:
 files of several hosts have no other.
 
-DuckDB answers the same questions where files are Parquet (`harness.tools.lake.dataset`).
+DuckDB answers the same questions where files are Parquet (`harness.tools.lake.parquet`).
 """
 
 from __future__ import annotations

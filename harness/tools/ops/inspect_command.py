@@ -129,8 +129,7 @@ def refusals_of(model: Any) -> dict[str, list[str]]:
 def _rows(summary: NetworkSummary) -> list[dict[str, Any]]:
     """Return a row for each kind of operator, the most costly first."""
     from harness.tools.ops.operator_table import OperatorTable
-    from harness.tools.ops.predict import destination_of
-    from harness.tools.ops.summary import total_macs
+    from harness.tools.ops.summary import destination_of, total_macs
 
     results, readable = OperatorTable.find(versions()["tvm"]), onnx_operators() - host_operators()
     kinds = grouped(summary.nodes, lambda node: node.kind)

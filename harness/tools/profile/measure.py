@@ -25,8 +25,7 @@ from harness.measure.probes.batches import enqueue
 from harness.measure.progress import Progress, RunStep
 from harness.measure.workbench import Workbench
 from harness.tools.shared.full_disk import writing
-from harness.tools.shared.kernels.launches import Launches
-from harness.tools.shared.kernels.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
+from harness.tools.shared.kernels.profile import NS_DIGITS, Launches, Peaks, Profile, ms_of, operators_of, span_ms
 
 WALL_SAMPLES = 20
 

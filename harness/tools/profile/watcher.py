@@ -16,9 +16,8 @@ from harness.measure.probes.base import Probe
 from harness.measure.records.record import Record
 from harness.measure.work import Work
 from harness.tools.profile.measure import append_profile, profile_of
-from harness.tools.shared.kernels.launches import Launches
 from harness.tools.shared.kernels.peaks import load_peaks, peaks_of
-from harness.tools.shared.kernels.profile import Peaks, Profile, kernels_file
+from harness.tools.shared.kernels.profile import Launches, Peaks, Profile, kernels_file
 
 SHARE = 0.05
 """Share of a case's budget, if that allows `FEWEST`."""

@@ -37,9 +37,8 @@ from harness.judge.stats.pair import Rules
 from harness.measure.progress import Progress, SilentProgress
 from harness.measure.records.record import NO_DEVICE, RecordFile
 from harness.measure.workbench import Request, no_device, open_to_build, run_request
-from harness.tools.python.libraries import Library, libraries_of
 from harness.tools.python.modules import CompiledModule, compile_module
-from harness.tools.python.results import Results, Verdicts
+from harness.tools.python.results import Library, Results, Verdicts, libraries_of
 from harness.tools.shared.comparison_view import ComparisonView, view_sides
 
 

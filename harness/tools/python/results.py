@@ -1,4 +1,4 @@
-"""Results and verdicts of `adreno_bench`, which notebooks and data frames can show."""
+"""What `adreno_bench` returns: results and verdicts, which notebooks and data frames can show, and libraries."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from device_runner.failures import SetupMissing
+from device_runner.failures import Failure, SetupMissing
 from device_runner.names import suggestion
+from harness.base.outcome import Outcome
 from harness.base.tables import listed
+from harness.compile.artifacts.artifact import Artifact
 from harness.judge.report.exports import CaseExport, export_case
 from harness.judge.report.matrix import entries_of, matrices_of
 from harness.judge.report.page import environment
@@ -19,7 +22,7 @@ from harness.judge.report.table import results_table
 from harness.judge.report.words import latency, percent
 from harness.judge.sides import Sides, by_series, sides_of
 from harness.measure.records.record import Record
-from harness.measure.workbench import RunResults
+from harness.measure.workbench import PlannedRequest, RunResults
 from harness.tools.shared.comparison_view import ComparisonView
 
 if TYPE_CHECKING:
@@ -174,3 +177,36 @@ def _arrow_type(annotation: Any, pyarrow: Any) -> Any:
     kinds = get_args(annotation) or (annotation,)
     types = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
     return next((types[kind] for kind in kinds if kind in types), pyarrow.string())
+
+
+@dataclass(frozen=True)
+class Library:
+    """A case and its compiled library.
+
+    TVM's runtime runs it: `relax.VirtualMachine(tvm.runtime.load_module(str(file)), [tvm.device("opencl")] * devices)`.
+    """
+
+    case: str
+    """Id of the case."""
+    file: Path | None
+    """Shared library with weights and kernels; None if the case does not compile."""
+    devices: int
+    """How often TVM's virtual machine wants the OpenCL device: once for each kind of its memory."""
+    quirks: tuple[str, ...]
+    """Defects of TVM that are worked around in it."""
+    outcome: str
+    """`ok`, or why there is no library: `compile-error` and others."""
+    message: str = ""
+    """What the compiler said, if there is none."""
+
+
+def libraries_of(bench: PlannedRequest) -> Iterator[Library]:
+    """Build the plans, and yield what each became."""
+    built = bench.builder.build([plan.compile for plan in bench.plans])
+    for plan in bench.plans:
+        result, quirks = built[plan.compile.key], tuple(plan.quirks)
+        if isinstance(result, Artifact):
+            loadable = result.loadable
+            yield Library(plan.case.id, loadable.library, loadable.vdevices, quirks, Outcome.OK.value)
+        elif isinstance(result, Failure):
+            yield Library(plan.case.id, None, 0, quirks, result.outcome, result.message)

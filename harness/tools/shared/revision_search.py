@@ -1,11 +1,15 @@
-"""Bisection over a line of revisions some of which cannot be judged. Pure: names in, a name out."""
+"""Bisection over a line of revisions some of which cannot be judged, names in, a name out; and how long it takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import takewhile
+
+from harness.measure.progress import Clock, duration
 
 
 class RevisionState(str, Enum):
@@ -83,3 +87,24 @@ def _fraction(skipped: int) -> float:
         value += scale * (index % 2)
         index, scale = index // 2, scale / 2
     return value
+
+
+class Pace:
+    """Times steps of a search, to say how long those that are left take."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._took_s: list[float] = []
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Time one."""
+        began = self._clock()
+        yield
+        self._took_s.append(self._clock() - began)
+
+    def left(self, steps: int) -> str:
+        """Return `, about 2 min left`, by the mean of those before; empty before the first."""
+        if not self._took_s:
+            return ""
+        return f", about {duration(sum(self._took_s) / len(self._took_s) * steps)} left"

@@ -19,8 +19,7 @@ from harness.measure.correctness import Truth
 from harness.measure.facts import Facts
 from harness.measure.loop import measure
 from harness.measure.tuning import TuningStore
-from harness.tools.shared.kernels.launches import Launches
-from harness.tools.shared.kernels.profile import Operator, operators_of
+from harness.tools.shared.kernels.profile import Launches, Operator, operators_of
 from harness.tools.tune.candidate_runner import CandidateRunner
 from harness.tools.tune.dispatcher import TrialOrder
 from harness.tools.tune.search import THROTTLED, Task, Trial

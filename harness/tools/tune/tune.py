@@ -22,8 +22,7 @@ from harness.measure.work import open_work
 from harness.measure.workbench import Request
 from harness.tools.shared.kernels.profile import Operator
 from harness.tools.tune.devices import Devices, kind_key
-from harness.tools.tune.dispatcher import Dispatcher, SearchBudget
-from harness.tools.tune.log import TrialLog
+from harness.tools.tune.dispatcher import Dispatcher, SearchBudget, TrialLog
 from harness.tools.tune.search import Search, Trial, commonest_reason
 from harness.tools.tune.search_worker import profile_network, tasks_of
 from harness.tools.tune.winners import Winner, confirm_best

@@ -7,8 +7,10 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -19,6 +21,10 @@ from harness.base.tables import grouped
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
 from harness.measure.facts import Batches
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch
+
 
 ENDING = ".kernels.gz"
 """Ending of a file of profiles beside a file of records."""
@@ -244,3 +250,10 @@ def span_ms(inference: Sequence[Launch]) -> float:
     """Time from the first start to the last end of an inference's kernels."""
     starts, ends = ((launch.start_ns for launch in inference), (launch.end_ns for launch in inference))
     return (max(ends) - min(starts)) / 1e6
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The kernels of each inference that was watched, in the order in which they were launched."""
+
+    inferences: Sequence[Sequence[Launch]]

@@ -36,8 +36,7 @@ from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.measure.records.record import RecordFile
-from harness.tools.shared.pace import Pace
-from harness.tools.shared.revision_search import RevisionSearch, RevisionState
+from harness.tools.shared.revision_search import Pace, RevisionSearch, RevisionState
 from harness.tools.shared.revisions import Revision
 from harness.tools.shared.run_options import RunOptions
 from harness.tools.shared.toolchain import Toolchain

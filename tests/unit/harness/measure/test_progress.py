@@ -10,7 +10,7 @@ from fake_records import a_record
 
 from harness.judge.report.screen import Screen
 from harness.measure.progress import Silence, Tally
-from harness.tools.shared.pace import Pace
+from harness.tools.shared.revision_search import Pace
 
 
 class Hands:

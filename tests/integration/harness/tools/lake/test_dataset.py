@@ -16,7 +16,7 @@ pytest.importorskip("pandas", reason="nothing could import it")
 QUESTION = """
 import sys
 from pathlib import Path
-from harness.tools.lake.dataset import ParquetDataset
+from harness.tools.lake.parquet import ParquetDataset
 with ParquetDataset([Path(sys.argv[1])]) as records:
     assert len(list(records.newest_sessions(lambda _: True))) == 1
 print("pandas" in sys.modules)

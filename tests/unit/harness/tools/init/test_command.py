@@ -22,9 +22,8 @@ from harness.base.suite import Suite, load_suite
 from harness.cli import app
 from harness.compile.artifacts.planner import check
 from harness.compile.compiler.releases import harness_version, versions
-from harness.tools.init import search, template
-from harness.tools.init.command import PresetName
-from harness.tools.init.template import PRESETS, suite_text
+from harness.tools.init import command, search
+from harness.tools.init.command import PRESETS, PresetName, suite_text
 from harness.tools.zoo.models import ZOO
 
 
@@ -190,9 +189,9 @@ def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
 
 
 def test_the_template_is_a_suite_and_what_is_written_in_its_places_is_in_it_once() -> None:
-    text, made = template.TEMPLATE.read_text(), load_suite(template.TEMPLATE)
+    text, made = command.TEMPLATE.read_text(), load_suite(command.TEMPLATE)
     assert (made.models, made.paths) == (["mobilenet_v1"], ["opencl", "texture", "clml"])
-    assert [text.count(place) for place in (template.MODELS, template.PATHS, template.PRECISIONS)] == [1, 1, 1]
+    assert [text.count(place) for place in (command.MODELS, command.PATHS, command.PRECISIONS)] == [1, 1, 1]
 
 
 def test_the_releases_are_told_without_loading_tvm() -> None:

@@ -16,8 +16,7 @@ from harness.measure.records.places import open_files, record_files
 from harness.measure.records.record import Record
 from harness.tools.lake import parquet as record_parquet
 from harness.tools.lake.compaction import compact_file
-from harness.tools.lake.dataset import ParquetDataset
-from harness.tools.lake.parquet import ParquetLines
+from harness.tools.lake.parquet import ParquetDataset, ParquetLines
 
 pytest.importorskip("duckdb", reason="`make scale` installs it")
 pytest.importorskip("pyarrow", reason="`make scale` installs it")

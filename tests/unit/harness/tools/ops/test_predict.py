@@ -22,8 +22,7 @@ from harness.compile.compiler.tir import with_work
 from harness.compile.paths.base import edit_relax
 from harness.compile.paths.clml.offload import offload_of
 from harness.compile.quirks import quirks_for, quirks_of
-from harness.tools.ops.predict import destination_of
-from harness.tools.ops.summary import NetworkSummary, summarize
+from harness.tools.ops.summary import NetworkSummary, destination_of, summarize
 from harness.tools.zoo.graph_layers import ImageGraph
 
 COMPOSITES = {

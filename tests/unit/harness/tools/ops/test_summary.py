@@ -18,8 +18,7 @@ from harness.cli import app
 from harness.compile.compiler.releases import RELEASES, onnx_operators
 from harness.tools.ops.cells import CellVerdict
 from harness.tools.ops.operator_table import OperatorTable, wrong_cases
-from harness.tools.ops.predict import destination_of
-from harness.tools.ops.summary import summarize
+from harness.tools.ops.summary import destination_of, summarize
 
 RIGHT, WRONG, NOT_BUILT, CRASH = CellVerdict.RIGHT, CellVerdict.WRONG, CellVerdict.NOT_BUILT, CellVerdict.CRASH
 

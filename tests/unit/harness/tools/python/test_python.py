@@ -28,8 +28,7 @@ from harness.judge.report.exports import CaseExport
 from harness.measure.records.record import Record, RecordFile
 from harness.measure.workbench import PlannedRequest, Request, RunResults
 from harness.measure.workbench import no_device as no_device_identity
-from harness.tools.python.libraries import libraries_of
-from harness.tools.python.results import Results
+from harness.tools.python.results import Results, libraries_of
 
 TEXTURE, OPENCL = "net-texture-float32-untuned", "net-opencl-float32-untuned"
 WRONG = a_record("other-texture-float32-untuned", outcome=Outcome.COMPILE_ERROR, message="off <by> 7", max_abs_err=None)

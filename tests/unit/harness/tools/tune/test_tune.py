@@ -16,7 +16,7 @@ from device_runner.device import Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
 from harness.base.failures import CompileFailure, CompilerCrash, UsageError
 from harness.compile.schedules.database import Schedules, TaskLimits
-from harness.tools.tune.log import FILE, TrialLog
+from harness.tools.tune.dispatcher import FILE, TrialLog
 from harness.tools.tune.search import Search, Trial, commonest_reason
 from harness.tools.tune.search_worker import TimeUse
 from harness.tools.tune.tune import open_schedules
