@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from device_runner.device import Array, Program, Session
 from harness.base.failures import ModelError
 from harness.compile.artifacts.artifact import LABELLED, load_arrays
+from harness.measure.context import Run
 from harness.measure.facts import Facts
-from harness.measure.work import Work
-from harness.tools.labelled import SCORE, SCORED
+from harness.measure.probes.base import Step
+from harness.measure.work import Preparation, Work
 from harness.tools.labelled.data import BEST, best_classes
 from harness.tools.labelled.part import CONFIDENCE, Score, TopOne
-from harness.tools.labelled.score import outputs_of, score_of
+from harness.tools.labelled.score import SCORE, SCORED, outputs_of, score_of
 
 LOSS = 0.01
 """Share of the oracle's score that a path may lose."""
@@ -99,3 +100,10 @@ class ScoreProbe:
         if name != expected:
             raise ModelError(f"{place} returned {name!r}, and {expected!r} for the oracle", hint="return one name")
         yield Score(name, value, oracle, len(inputs), oracle - LOSS * abs(oracle))
+
+
+def make_probe(work: Work, prepared: Preparation, run: Run, step: Step) -> LabelledProbe | ScoreProbe | None:
+    """Return what asks a program about labelled data; None of a case without, and of a quick look without a score."""
+    if (work.answers.folder / LABELLED).exists():
+        return LabelledProbe(work)
+    return ScoreProbe(work) if (work.answers.folder / SCORED).exists() and not work.plan.budget.quick else None

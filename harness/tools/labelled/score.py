@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Ask = Callable[[Array], Sequence[Array]]
 
+SCORED, SCORE = "scored.npz", "score.json"
+"""Labelled inputs and their labels, where a function scores the outputs, and the name and number of the oracle's."""
 SUFFIX = ".py"
 LARGEST_BYTES = 2 << 30
 """What all outputs together may take."""

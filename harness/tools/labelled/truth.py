@@ -11,9 +11,8 @@ from harness.base.failures import ModelError
 from harness.base.tables import counted
 from harness.compile.artifacts.artifact import LABELLED, save_arrays
 from harness.compile.models.spec import InputSpec
-from harness.tools.labelled import SCORE, SCORED
 from harness.tools.labelled.data import best_classes, load_labelled
-from harness.tools.labelled.score import outputs_of, score_of
+from harness.tools.labelled.score import SCORE, SCORED, outputs_of, score_of
 
 Ask = Callable[[Mapping[str, Array]], list[Array]]
 

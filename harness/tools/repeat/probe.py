@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 
 from device_runner.device import Array, Program, Session
 from harness.base.plan import Plan
+from harness.measure.context import Run
 from harness.measure.correctness import Truth
 from harness.measure.facts import Accuracy, Facts
+from harness.measure.probes.base import Step
+from harness.measure.work import Preparation, Work
+
+
+def make_probe(work: Work, prepared: Preparation, run: Run, step: Step) -> RepeatProbe | None:
+    """Return what judges further inferences; None of a case that has no further draws of its inputs."""
+    return RepeatProbe(work.plan, work.repeats, work.truth.inputs) if work.plan.repeats else None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from harness.measure.facts import Endurance, Facts, RunningFact
 from harness.measure.probes.base import Step
 from harness.measure.probes.latency import warm_up
 from harness.measure.progress import RunStep
-from harness.measure.work import Work
+from harness.measure.work import Preparation, Work
 from harness.tools.sustain.part import Bin, Sustained, round_digits
 
 CHUNK_S = 1.0
@@ -155,3 +155,8 @@ class SustainedProbe:
                 sustain(program, budget, look, so_far, tell=tell)
 
         yield Endurance(device.steadily(work, limits)[1])
+
+
+def make_probe(work: Work, prepared: Preparation, run: Run, step: Step) -> SustainedProbe | None:
+    """Return the probe of a sustained run; None for a case that is sampled."""
+    return SustainedProbe(work, run, step) if work.plan.budget.sustain_s else None

@@ -54,8 +54,8 @@ from harness.measure.progress import RunStep, SilentProgress
 from harness.measure.records.record import Record, RecordFile, parse
 from harness.measure.runner import missing_plans, run_suite, settled_by
 from harness.measure.tuning import TuningStore
-from harness.tools.labelled import SCORE, SCORED
 from harness.tools.labelled.part import Score, TopOne
+from harness.tools.labelled.score import SCORE, SCORED
 
 
 @pytest.fixture
