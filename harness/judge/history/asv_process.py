@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pydantic import TypeAdapter
 
@@ -31,16 +31,14 @@ from harness.base.request import AS_SHIPPED, QUIRK_STATES, QuirkPolicy
 from harness.base.suite import Suite, load_suite
 from harness.base.tool import tools
 from harness.measure.context import Origin
+from harness.measure.probes.base import Probe
 from harness.measure.progress import Progress, ProgressTee, SilentProgress
 from harness.measure.recording import Recording
 from harness.measure.records.index import RecordIndex
 from harness.measure.records.record import Record, RecordFile, parse
 from harness.measure.runner import run_suite
+from harness.measure.work import Work
 from harness.measure.workbench import Request, open_workbench
-
-if TYPE_CHECKING:
-    from harness.measure.probes.base import Probe
-    from harness.measure.work import Work
 
 DEVICE = "ADRENO_BENCH_DEVICE"
 """What to measure on, as after `--device`. The virtual device if it is not set."""

@@ -12,7 +12,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
 
 from device_runner.device import Array, Launch, Loadable, PeakMemory, PushResult, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, NotRunAgain, RigFailure
@@ -21,11 +24,6 @@ from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.runtimes.probe.answers import BadAnswer, batches_of, launches_of, memory_of
 from device_runner.session.diagnosis import failure_of, how_ended
 from harness.measure.facts import Timing
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 
 LARGEST_OUTPUT_BYTES = 256 << 20
 _KINDS = {0: "int", 1: "uint", 2: "float", 6: "bool"}
@@ -238,7 +236,6 @@ def _times(fields: Mapping[str, Any], name: str) -> list[float]:
 
 
 def _array(fields: Mapping[str, Any]) -> npt.NDArray[np.generic]:
-    import numpy as np
 
     code, bits = map(int, fields["dtype"])
     content = bytes.fromhex(fields["hex"])

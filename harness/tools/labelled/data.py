@@ -11,10 +11,11 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
+from device_runner.device import Array
 from device_runner.store import sha256_of
 from harness.base.failures import ModelError
 from harness.base.model import ImageFolder
@@ -22,9 +23,6 @@ from harness.base.tables import counted
 from harness.compile.models.input_files import ANY_INPUT, LABELS, SUFFIX, load_inputs, npz_errors, read_header
 from harness.compile.models.spec import InputSpec
 from harness.tools.labelled.score import digest_of, load_function
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
 
 BEST = 5
 """Classes of an input that are looked at: top-5."""

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from device_runner.failures import SetupMissing
 from device_runner.files import what_else
@@ -26,10 +29,6 @@ from harness.base.model import ImageFolder
 from harness.base.tables import counted
 from harness.compile.models.input_files import ANY_INPUT, LABELS
 from harness.compile.models.limited_fork import run_limited
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 VERSION = 2
 """Changes with what is made of a picture."""
@@ -115,7 +114,6 @@ def as_input(picture: Any, data: ImageFolder) -> NDArray[np.float32]:
         picture: Any size and colours.
         data: How it is resized, cut and scaled.
     """
-    import numpy as np
     from PIL import Image
 
     if picture.mode.startswith("I;16"):
@@ -138,8 +136,6 @@ def _resized(size: tuple[int, int], shorter: int) -> tuple[int, int]:
 
 def _write(out: Path, data: ImageFolder, pictures: Sequence[LabelledPicture]) -> None:
     """Write inputs and labels. Raises ModelError with a line for the first pictures that are broken."""
-    import numpy as np
-
     try:
         from PIL import Image
     except ImportError:

@@ -14,15 +14,13 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from device_runner.device import Array
 from device_runner.store import sha256_of
 from harness.base.failures import ModelError
 
-if TYPE_CHECKING:
-    from device_runner.device import Array
-
-    Ask = Callable[[Array], Sequence[Array]]
+Ask = Callable[[Array], Sequence[Array]]
 
 SCORED, SCORE = "scored.npz", "score.json"
 """Labelled inputs and their labels, where a function scores the outputs, and the name and number of the oracle's."""

@@ -6,23 +6,19 @@ Where there is no terminal there are lines as without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
+from device_runner.device import Pulse
 from harness.base.case import Case
 from harness.base.tables import table
 from harness.base.terminal import plain
 from harness.judge.report import words
 from harness.judge.report.screen import Screen, paint
 from harness.judge.stats.session import location_ms
-
-if TYPE_CHECKING:
-    from device_runner.device import Pulse
-    from harness.measure.records.record import Record
-
+from harness.measure.records.record import Record
 
 WAITING = "."
 MOST_ROWS = 20

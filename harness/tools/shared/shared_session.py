@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+from typing_extensions import Self
 
 from device_runner.device import Device, Loadable, Program, Session
 from device_runner.failures import Failure
@@ -12,9 +13,6 @@ from harness.measure.correctness import Truth
 from harness.measure.facts import Facts
 from harness.measure.loop import measure
 from harness.measure.probes.base import Probe
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class SharedSession:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from harness.compile.oracle.judge import NoAnswer, Refusal, one_line
+from device_runner.device import Array
+from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 from harness.tools.torch.conversion import plain_archive
-
-if TYPE_CHECKING:
-    from device_runner.device import Array
-    from harness.compile.oracle.judge import Values
 
 
 class TorchProgram:

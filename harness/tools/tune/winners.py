@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
 
+from device_runner.device import Program
 from device_runner.failures import Failure, PathFailure
+from device_runner.workers import Say
 from harness.compile.artifacts.artifact import Artifact
 from harness.compile.schedules.database import Schedule
+from harness.measure.context import Run
 from harness.measure.correctness import Truth
 from harness.tools.tune.candidate_runner import MOST_S, CandidateRunner, kernels_ms, repeats
+from harness.tools.tune.devices import Devices
 from harness.tools.tune.search import CONTENDERS, UNTUNED, Search, TaskStanding
 from harness.tools.tune.workshop import Workshop, trace_of
-
-if TYPE_CHECKING:
-    from device_runner.device import Program
-    from device_runner.workers import Say
-    from harness.measure.context import Run
-    from harness.tools.tune.devices import Devices
 
 SESSIONS = 3
 TURNS = 3

@@ -9,17 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Weights = npt.NDArray[np.float32]
-    Fill = Callable[[np.random.Generator], Weights]
+Weights = npt.NDArray[np.float32]
+Fill = Callable[[np.random.Generator], Weights]
 
 IR_VERSION = 8
 """Old enough for every onnx and TVM release that we support."""
