@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from harness.cli.options import CaseOptions, seldom_option
 
 if TYPE_CHECKING:
-    from harness.tools.shared.run_options import RunOptions
+    from harness.tools.shared.toolchain import RunOptions
 
 DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
 
@@ -33,6 +33,6 @@ def case_ids(what: CaseOptions) -> list[str]:
 
 def on_each_revision(what: CaseOptions, device: str) -> RunOptions:
     """Return what every revision of a compiler is to build and run on a device."""
-    from harness.tools.shared.run_options import RunOptions
+    from harness.tools.shared.toolchain import RunOptions
 
     return RunOptions(what.suite, device, what.quirks, what.schedules, tuple(what.models))

@@ -24,8 +24,11 @@ from device_runner.failures import RigFailure
 from device_runner.files import scratch_folder
 from device_runner.store import Store, keep
 from harness.base.failures import UsageError
+from harness.base.model import Model, anchored, words_given
 from harness.base.outcome import ExitCode, Outcome
 from harness.base.process import Listener, bound, end_family
+from harness.base.request import WORKED_AROUND, QuirkPolicy
+from harness.base.suite import Suite, suite_of
 from harness.compile.artifacts.keys import digest
 from harness.compile.compiler.releases import HARNESS, harness_version
 from harness.judge.history.releases import copy_files, source_files
@@ -33,7 +36,6 @@ from harness.measure.progress import STILL
 from harness.measure.records.record import Record, RecordFile
 from harness.tools.shared.environment import environment
 from harness.tools.shared.revisions import Revision
-from harness.tools.shared.run_options import RunOptions
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0
@@ -75,6 +77,38 @@ def _describe(folder: Path) -> None:
     about.mkdir()
     text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
     (about / "METADATA").write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What is to be built and run, whatever the revision."""
+
+    suite: Path
+    device: str
+    """The name of one."""
+    quirks: QuirkPolicy = WORKED_AROUND
+    schedules: Path | None = None
+    """File of schedules in place of the one that the suite names."""
+    models: tuple[Model, ...] = ()
+    """What stands in place of the suite's models."""
+
+    def read_suite(self) -> Suite:
+        """Return the suite, with these models in place of its own. Raises UsageError."""
+        return suite_of(self.suite, self.models)
+
+    @property
+    def schedules_file(self) -> Path | None:
+        """The file of schedules that holds. Raises UsageError."""
+        return self.schedules or self.read_suite().schedules
+
+    @property
+    def words(self) -> list[str]:
+        """The command line's words for it."""
+        models = words_given([anchored(model, Path.cwd()) for model in self.models])
+        shipped = ["--as-shipped"] if self.quirks.as_shipped else []
+        quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
+        schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []
+        return ["--suite", str(self.suite.absolute()), "--device", self.device, *models, *schedules, *shipped, *quirks]
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ from harness.judge.verdict import Verdict
 from harness.measure.records.record import RecordFile
 from harness.tools.shared.revision_search import Pace, RevisionSearch, RevisionState
 from harness.tools.shared.revisions import Revision
-from harness.tools.shared.run_options import RunOptions
-from harness.tools.shared.toolchain import Toolchain
+from harness.tools.shared.toolchain import RunOptions, Toolchain
 from harness.tools.upstream.bisect.judging import (
     NOT_FITTING,
     NOT_INSTALLABLE,

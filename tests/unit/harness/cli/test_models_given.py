@@ -19,7 +19,7 @@ from harness.cli import app, every_command
 from harness.cli.commands import load_command
 from harness.cli.options import CaseOptions
 from harness.tools.shared.revision_options import case_ids, on_each_revision
-from harness.tools.shared.run_options import RunOptions
+from harness.tools.shared.toolchain import RunOptions
 
 pytestmark = pytest.mark.usefixtures("no_device")
 

@@ -37,8 +37,7 @@ from harness.tools.profile.sides import profile_with
 from harness.tools.shared.environment import BUILDING, DONE_FILE, KIND, InstallFailure, environment
 from harness.tools.shared.kernels.profile import Operator, Profile, kernels_file, read_profiles
 from harness.tools.shared.revisions import Revision, Source
-from harness.tools.shared.run_options import RunOptions
-from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
+from harness.tools.shared.toolchain import ATTEMPTS, CaseBuild, CommandLine, RunOptions, Toolchain, snapshot
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 

@@ -26,8 +26,7 @@ from harness.measure.records.record import Record
 from harness.tools.shared.environment import InstallFailure
 from harness.tools.shared.revision_search import RevisionState
 from harness.tools.shared.revisions import Revision, Source
-from harness.tools.shared.run_options import RunOptions
-from harness.tools.shared.toolchain import CaseBuild
+from harness.tools.shared.toolchain import CaseBuild, RunOptions
 from harness.tools.upstream import bisect_command
 from harness.tools.upstream.bisect.bisection import (
     STATE,
