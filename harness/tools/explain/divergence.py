@@ -23,12 +23,12 @@ from harness.compile.paths.kernels import Kernel, kernels
 from harness.judge.report.screen import Screen
 from harness.judge.report.sections import BuildKey
 from harness.measure.records.record import Record
-from harness.measure.workbench import Request, open_workbench
+from harness.measure.workbench import Request
 from harness.tools.explain.first_wrong import FirstWrong
 from harness.tools.explain.kernel_files import kernel_files
 from harness.tools.explain.locate import Divergence, locate
 from harness.tools.explain.pieces import CuttableNetwork, NetworkOperator
-from harness.tools.explain.trial import MODEL, VALUES, Finding, Trials, keep, scratch
+from harness.tools.explain.trial import MODEL, VALUES, Finding, keep, open_trials
 from harness.tools.shared.networks import without_programs
 
 
@@ -62,12 +62,7 @@ def find_divergence(
     if not models and not suite.exists() and record.model in named_models():
         models = [record.model]
     request = without_programs(Request.read(suite, [record.case], quirks, models=models))
-    with (
-        Screen() as screen,
-        open_workbench(request, request.one_device(device or record.device, screen), screen, timed=False) as bench,
-        scratch(request.cache) as folder,
-    ):
-        trials = Trials.of(bench, folder, screen)
+    with Screen() as screen, open_trials(request, device or record.device, screen) as trials:
         whole, network = trials.whole(), trials.network
         if not _is_finding(whole):
             what = f"{record.case} is {whole.outcome.value} now: there is no wrong operator to find"

@@ -63,20 +63,15 @@ def reduce(
 
 
 def _reduced(request: Request, device: str, minutes: float) -> Reduction:
-    from harness.measure.workbench import open_workbench
     from harness.tools.explain.reduction import reduce_case
-    from harness.tools.explain.trial import Trials, scratch
+    from harness.tools.explain.trial import open_trials
 
     if len(request.cases) > 1:
         what = f"reduce takes one case, and {len(request.cases)} match"
         raise UsageError(what, hint=f"name one: --case {request.cases[0].id}")
     deadline = Deadline(60 * minutes)
-    with (
-        Screen() as screen,
-        open_workbench(request, request.one_device(device, screen), screen, timed=False) as bench,
-        scratch(request.cache) as folder,
-    ):
-        return reduce_case(Trials.of(bench, folder, screen), screen.say, deadline)
+    with Screen() as screen, open_trials(request, device, screen) as trials:
+        return reduce_case(trials, screen.say, deadline)
 
 
 def _text(reduction: Reduction, folder: Path, seconds: float) -> str:

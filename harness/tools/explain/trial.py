@@ -31,7 +31,7 @@ from harness.compile.models.onnx_read import load
 from harness.measure.progress import Progress
 from harness.measure.records.record import Record
 from harness.measure.runner import run_suite
-from harness.measure.workbench import Workbench
+from harness.measure.workbench import Request, Workbench, open_workbench
 from harness.tools.explain.pieces import CuttableNetwork, Piece, with_shapes
 from harness.tools.explain.reduced_network import SmallNetwork
 
@@ -75,16 +75,6 @@ class Trials:
     """What the network's inputs are, and by tensor what the judge makes of them, as far as one can compute it."""
     folder: Path
     progress: Progress
-
-    @classmethod
-    def of(cls, bench: Workbench, folder: Path, progress: Progress) -> Trials:
-        """Prepare trials of a workbench's only case. Raises the oracle's failure if it has no answers."""
-        (plan,) = bench.plans
-        request = plan.compile.payload["request"]
-        network = CuttableNetwork(load(Path(request["model_file"])))
-        inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
-        values = {**_values(bench, plan.oracle), **dict(zip(network.inputs, inputs, strict=True))}
-        return cls(bench, plan, network, values, folder, progress)
 
     def whole(self) -> Record:
         """Return the network as it is, run again."""
@@ -150,7 +140,21 @@ class Trials:
 
 
 @contextlib.contextmanager
-def scratch(cache: Path) -> Iterator[Path]:
+def open_trials(request: Request, device: str, progress: Progress) -> Iterator[Trials]:
+    """Open a device, and prepare trials of a request's only case. Raises the oracle's failure if it has no answers."""
+    with (
+        open_workbench(request, request.one_device(device, progress), progress, timed=False) as bench,
+        _scratch(request.cache) as folder,
+    ):
+        (plan,) = bench.plans
+        network = CuttableNetwork(load(Path(plan.compile.payload["request"]["model_file"])))
+        inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
+        values = {**_values(bench, plan.oracle), **dict(zip(network.inputs, inputs, strict=True))}
+        yield Trials(bench, plan, network, values, folder, progress)
+
+
+@contextlib.contextmanager
+def _scratch(cache: Path) -> Iterator[Path]:
     """Yield a folder for pieces that are tried; below the cache, where it is found and pruned if we are killed."""
     (cache / PIECES).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache / PIECES, prefix=".") as name:
