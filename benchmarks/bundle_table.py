@@ -71,7 +71,7 @@ def _shares(packed: PackedCase, kernels_s: float, read: BundleResults) -> tuple[
     compiled = packed.artifact.compiled
     calls: dict[str, int] = {}
     for kernel, launch in (compiled.get("launches") or {}).items():
-        calls[re.sub(r"_kernel(_\d+)?$", "", kernel)] = launch["per_inference"]
+        calls[re.sub(r"_kernel(_\d+)?$", "", kernel)] = launch["per_inference"] or 0
     work = [(OperatorWork(**one), calls.get(one["function"], 0)) for one in compiled.get("work") or ()]
     flop, moved = sum((one.flops or 0) * times for one, times in work), sum(one.bytes * times for one, times in work)
 

@@ -50,7 +50,7 @@ def lacks(artifact: Artifact, identity: Identity) -> Iterator[tuple[str, str]]:
     largest = max(local, key=lambda name: local[name], default="")
     if largest and 0 < identity.local_memory_bytes < local[largest]:
         has = f"{device} has {identity.local_memory_bytes}"
-        yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", OTHER_DEVICE
+        yield f"{largest} needs {local[largest]} bytes of local memory in a work-group, and {has}", LESS_MEMORY
     buffer = facts.get("buffer_bytes", 0)
     if 0 < identity.allocation_bytes < buffer:
         has = f"{device} allows {identity.allocation_bytes} bytes"

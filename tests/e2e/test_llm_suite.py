@@ -14,6 +14,7 @@ from waiting import LONG_S
 
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, packaged_driver
 from device_runner.stand_ins.virtual.faults import FAULTS_VARIABLE
+from harness.base.outcome import Outcome
 from harness.compile.artifacts.pool import load_artifact
 from harness.measure.records.record import RecordFile
 from harness.tools.llm.config import LlmConfig
@@ -50,6 +51,11 @@ def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
     assert len(prompt.invariants) == 4
     assert (prompt.chunk, prompt.pinned, prompt.trial_tokens) == (64, True, 2)
     assert (chunks.settings, decode.settings) == ({"chunk": 64}, {})
+    artifact = load_artifact(cache, decode.artifact)
+    assert artifact
+    launches = artifact.compiled.launches or {}
+    assert launches["batch_prefill_ragged_kv_kernel"]["local_bytes"] == 12_480
+    assert {launch["per_inference"] for launch in launches.values()} == {None}
     assert call("bless", "--records", "records.jsonl")[0] == 0
     code, text = call("gate", "--case", "*_tg_d0-*", "--minutes", "0.1")
     assert (code, "unsupported: TVM's paged cache" in text) == (0, True), text
@@ -59,6 +65,29 @@ def test_a_suite_gates_language_models(tmp_path: Path, cache: Path) -> None:
     code, out, _ = command.bench(tmp_path, cache, "profile", "--case", "*_tg_d0-opencl-*", "--json")
     assert code == 0
     assert "batch_decode_paged_kv" in {operator["function"] for operator in json.loads(out)["operators"]}
+
+
+WIDE = {
+    "model_type": "llama",
+    "num_hidden_layers": 1,
+    "hidden_size": 64,
+    "num_attention_heads": 2,
+    "head_dim": 192,
+    "intermediate_size": 64,
+    "vocab_size": 64,
+}
+
+
+@pytest.mark.long
+def test_heads_that_do_not_fit_the_local_memory_are_unsupported(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "wide.json").write_text(json.dumps(WIDE))
+    code, out, err = command.bench(tmp_path, cache, "llm", "run", "--model", "wide.json", "--test", "pp32", "--quick")
+    assert code == 5, out + err
+    needs, has = "batch_prefill_ragged_kv_kernel needs 37056 bytes of local memory in a work-group", "has 32768"
+    (record,) = RecordFile(tmp_path / "records.jsonl").load().records
+    assert record.outcome is Outcome.UNSUPPORTED
+    assert needs in record.message
+    assert record.message.endswith(has)
 
 
 FOREIGN = """

@@ -60,9 +60,9 @@ class CompileResult:
     """What went to CLML and what stayed, on the path that asks
     (`harness.compile.paths.clml.offload_report.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
-    """By kernel (`paths.lowered_module.PlannedLaunch`); None of a library that is no network by a path."""
+    """By kernel (`paths.lowered_module.PlannedLaunch`); None of a library that others compiled."""
     work: list[dict[str, Any]] | None = None
-    """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None likewise."""
+    """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None of a language model's, too."""
     effective_quirks: list[str] | None = None
     """Those of `quirks` whose workaround changed something; None where nobody watched them."""
     compile_cpu_s: float | None = None

@@ -190,11 +190,11 @@ class PlannedLaunch:
     """One kernel of a network."""
 
     threads: int | None
-    """Work items of one launch; None if an extent is no constant."""
+    """Work items of one launch; None if an extent is no constant, or nobody looked."""
     group: int | None
-    """Work items of one work group; None if an extent is no constant."""
-    per_inference: int
-    """How often one inference launches it."""
+    """Work items of one work group; None likewise."""
+    per_inference: int | None
+    """How often one inference launches it; None in a library whose steps are not counted, as a language model's."""
     local_bytes: int = 0
     """Local memory of one work group."""
 

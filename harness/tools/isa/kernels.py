@@ -51,7 +51,7 @@ class CompiledKernel:
     @property
     def threads(self) -> int | None:
         """Threads of one inference, in all its launches."""
-        if self.launch is None or self.launch.threads is None:
+        if self.launch is None or self.launch.threads is None or self.launch.per_inference is None:
             return None
         return self.launch.threads * self.launch.per_inference
 
@@ -60,7 +60,7 @@ class CompiledKernel:
 
         A kernel that is never launched counts nothing.
         """
-        if self.launch and not self.launch.per_inference:
+        if self.launch and self.launch.per_inference == 0:
             return 0
         count = getattr(self.statistics, field, None)
         return None if count is None or self.threads is None else count * self.threads

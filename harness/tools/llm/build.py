@@ -15,7 +15,7 @@ from harness.compile.artifacts.compile import export, stepping
 from harness.compile.compiler.compat import opencl_source, operator_name
 from harness.compile.paths.effects import watch
 from harness.compile.paths.kernels import kernels
-from harness.compile.paths.lowered_module import calls_in
+from harness.compile.paths.lowered_module import PlannedLaunch, calls_in
 from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.folders import WEIGHT_LIST
 from harness.tools.llm.lowering import build_executable, target_of
@@ -39,8 +39,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
     lasting = [*config.cache_bytes(NUMBER_BYTES[form.dtype]), *weight_sizes(parameters)]
     source = opencl_source(executable)
-    local_bytes = [kernel.local_bytes for kernel in kernels(source)]
-    numbers = {"kernels": len(local_bytes), "local_bytes": max(local_bytes), "source_bytes": len(source)}
+    launches = {kernel.name: PlannedLaunch(None, None, None, kernel.local_bytes) for kernel in kernels(source)}
     (out / KERNELS).write_text(source, encoding="utf-8")
     export(executable, out / LIBRARY, job["host_triple"])
     return CompileResult(
@@ -50,7 +49,8 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=sorted(effective),
-        facts={**numbers, **_memory(plans, lasting)},
+        facts={"kernels": len(launches), "source_bytes": len(source), **_memory(plans, lasting)},
+        launches={name: asdict(launch) for name, launch in launches.items()},
         compile_s=time.perf_counter() - started,
     )
 

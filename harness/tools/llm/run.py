@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import cast
 
-from device_runner.device import Identity, Loadable, Program, Session
-from device_runner.failures import Failure, RigFailure, Unsupported
+from device_runner.device import Loadable, Program, Session
+from device_runner.failures import Failure, RigFailure
 from device_runner.names import load
 from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
@@ -76,14 +76,6 @@ def _judge_of(task: LlmTask | MlcTask, plan: Plan, answers: Answers) -> LlmTruth
     return LlmTruth.read(answers.folder, task.config, None if plan.rounding_factor else plan.relative_tolerance)
 
 
-def require_local_memory(artifact: Artifact, identity: Identity) -> None:
-    """Raise Unsupported for heads so large that a step of attention does not fit a device's local memory."""
-    needs, has = artifact.compiled.facts.get("local_bytes", 0), identity.local_memory_bytes
-    if 0 < has < needs:
-        why = f"attention with heads of this size takes {needs} bytes of local memory, and the device has {has}"
-        raise Unsupported(why, hint="take a format in half precision, such as `--format q4f16_0`")
-
-
 def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     """Carry a test to what becomes known of it. Never raises for what the library or the device does wrong."""
     step, timeout_s = partial(progress.step, plan.case.id), plan.budget.timeout_s
@@ -95,7 +87,6 @@ def run_program(plan: Plan, built: Built, run: Run, progress: Progress) -> Recor
         work = open_work(plan, built)
         facts.add(work.artifact)
         require_support(work.artifact, run.device.identity)
-        require_local_memory(work.artifact, run.device.identity)
         run.recovery.admit(run.rungs)
         truth = _judge_of(task, plan, work.answers)
         facts.add(Judgement(work.answers.judge, "" if isinstance(truth, LlmTruth) else UNKNOWN_NETWORK))

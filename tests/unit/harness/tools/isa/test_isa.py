@@ -272,6 +272,17 @@ def test_an_inference_is_known_if_every_kernel_is(toolchain: MesaToolchain, tmp_
     assert [one.name for one in whole.code.refused] == ["refused"]
 
 
+@pytest.mark.parametrize(("times", "instructions"), [(None, None), (0, 0)])
+def test_a_kernel_that_is_launched_nobody_knows_how_often_is_not_one_that_never_is(
+    times: int | None, instructions: int | None, toolchain: MesaToolchain, tmp_path: Path
+) -> None:
+    launch = {"threads": 1000, "group": 10, "per_inference": times}
+    compiled = made(toolchain, tmp_path, KERNELS["nested_loops"])
+    code = network("case", "a740", "Mesa 1, LLVM 2", "key", compiled, {"nested_loops": launch}).code
+    assert code.per_inference("instructions") == instructions
+    assert code.kernels[0].launched is (times is None)
+
+
 def test_what_is_printed_fits_a_terminal_and_names_what_changed(
     toolchain: MesaToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

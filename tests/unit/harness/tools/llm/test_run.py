@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from device_runner.device import Identity
-from device_runner.failures import Unsupported
 from harness.base.plan import Budget
 from harness.measure.device_watch import DeviceWatch
 from harness.measure.facts import Facts
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.run import StepProbe, require_local_memory
+from harness.tools.llm.run import StepProbe
 
 PART = LlmPart(model="m", format="float32", pipeline="mlc", test="tg@d0", parameters=1, tokens=1, depth=0)
 
@@ -32,15 +28,6 @@ class WatchedStep:
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.looked_at = self.looked_at or not self.watch.paused().locked()
         return [4.0] * repeat
-
-
-def test_attention_that_does_not_fit_the_local_memory_is_refused_with_both_numbers() -> None:
-    library: Any = SimpleNamespace(compiled=SimpleNamespace(facts={"local_bytes": 41_568}))
-    with pytest.raises(Unsupported, match="takes 41568 bytes of local memory, and the device has 32768"):
-        require_local_memory(library, Identity("adb", "one", local_memory_bytes=32_768))
-    require_local_memory(library, Identity("adb", "one"))  # which does not say
-    library.compiled.facts.clear()  # of mlc-llm
-    require_local_memory(library, Identity("adb", "one", local_memory_bytes=32_768))
 
 
 def test_nobody_looks_at_the_device_while_a_step_is_timed() -> None:
