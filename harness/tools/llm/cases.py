@@ -28,7 +28,7 @@ from harness.tools.llm.folders import MlcFolder, MlcWeights, weights_of
 from harness.tools.llm.lowering import MLC, PIPELINES
 from harness.tools.llm.network import CHUNK, DECODE, PAGE, PREFILL, PREFILL_AGAIN, Step
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.weights import FORMATS, SEED, Format, require_groups, weight_sizes
+from harness.tools.llm.weights import FORMATS, SEED, Format, require_sizes, weight_sizes
 
 DECODES = PAGE + 1
 """Steps of decode that are judged: from any depth on, they cross into another page of the cache."""
@@ -215,7 +215,7 @@ class LlmTable(LibraryTable):
                 raise UsageError(f"there is no {key} {unknown!r}", hint=suggestion(unknown, choices))
         weights_of(config, weights).require_complete()
         for form, pipeline in product(map(FORMATS.__getitem__, self.format), self.pipeline):
-            require_groups(config, form)
+            require_sizes(config, form)
             yield partial(LlmTask, self.name or own_name, weights, config, form, pipeline, config.parameters)
 
 

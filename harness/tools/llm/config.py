@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AliasChoices, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from typing_extensions import Self
 
 from harness.tools.llm.foreign import Foreign, read_foreign
@@ -172,6 +172,10 @@ class _Rotation(_PlainNetwork):
         return {**fields, "llama3": fields if is_llama3 else None}
 
 
+_MaybeRotation = Annotated[_Rotation | None, BeforeValidator(lambda fields: fields or None)]
+"""An empty one says nothing, as in transformers."""
+
+
 class ConfigFile(_PlainNetwork):
     """The fields of `config.json` that decide the network. Others are about training or text."""
 
@@ -192,8 +196,8 @@ class ConfigFile(_PlainNetwork):
         10_000.0, gt=0, le=1e12, validation_alias=AliasChoices("position_embedding_base", "rope_theta")
     )
     """mlc-llm has another key for it."""
-    rope_scaling: _Rotation | None = None
-    rope_parameters: _Rotation | None = None
+    rope_scaling: _MaybeRotation = None
+    rope_parameters: _MaybeRotation = None
     """The same, of newer configurations."""
     layer_types: tuple[Literal["full_attention", "sliding_attention"], ...] | None = None
     rms_norm_eps: float = Field(1e-6, gt=0, lt=1)

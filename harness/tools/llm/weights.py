@@ -25,6 +25,8 @@ GROUP = 32
 PER_WORD = 8
 ZERO = 7
 """The nibble that means 0."""
+TILE_BYTES, TILE_THREADS = 64, 128
+"""Of a tile of a prompt in TVM's attention: bytes of a column, and threads that share it."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,17 @@ class SeededWeights(ModelWeights):
         return normal * rows
 
 
-def require_groups(config: LlmConfig, form: Format) -> None:
-    """Raise ModelError for a network whose rows cannot be cut into groups of 4-bit numbers."""
+def require_sizes(config: LlmConfig, form: Format) -> None:
+    """Raise ModelError for rows that cannot be cut into groups of 4-bit numbers, and heads that TVM has no kernel for.
+
+    TVM's attention cuts prompts into tiles of rows, and gives each thread as many numbers of a tile
+    (relax/frontend/nn/llm/_kernel_common.py, `_get_prefill_kernel_config`).
+    """
+    rows = TILE_BYTES // NUMBER_BYTES[form.dtype]
+    if config.head_dim % (least := TILE_THREADS // rows):
+        why = f"{TILE_THREADS} threads share tiles of {rows} rows, so heads need a multiple of {least} numbers"
+        hint = "take a format in half precision, such as `--format float16`" if config.head_dim % 4 == 0 else ""
+        raise ModelError(f"TVM builds no attention in {form.dtype} for heads of {config.head_dim}: {why}", hint=hint)
     if form.layout and (odd := {shape[1] for shape in config.shapes.values() if len(shape) == 2 and shape[1] % GROUP}):
         why = f"{form.name} needs rows of a multiple of {GROUP}, and this network has rows of {min(odd)}"
         raise ModelError(why, hint="take `--format float32` or `--format float16`")

@@ -164,6 +164,14 @@ def test_the_same_rotation_may_stand_in_both_places(tmp_path: Path) -> None:
     assert read(tmp_path, {**LLAMA, "rope_scaling": {**own_theta, "rope_theta": 2e6}}).rope_theta == 2e6
 
 
+@pytest.mark.parametrize(("full", "empty"), [("rope_scaling", "rope_parameters"), ("rope_parameters", "rope_scaling")])
+def test_an_empty_rotation_says_nothing(full: str, empty: str, tmp_path: Path) -> None:
+    rotation = {**LLAMA["rope_scaling"], "rope_theta": 500000.0}
+    plain = {key: value for key, value in LLAMA.items() if key != "rope_scaling"}
+    assert read(tmp_path, {**plain, full: rotation, empty: {}}) == read(tmp_path, LLAMA)
+    assert read(tmp_path, {**plain, full: {}, empty: {}}) == read(tmp_path, plain)
+
+
 @pytest.mark.parametrize(
     ("family", "biases"), [("llama", "qkvo"), ("qwen2", "qkv"), ("qwen3", "qkvo"), ("qwen2 unasked", "qkv")]
 )

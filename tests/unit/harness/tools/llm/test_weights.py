@@ -19,7 +19,7 @@ from harness.tools.llm.weights import (
     effective_tensor,
     library_tensors,
     pack,
-    require_groups,
+    require_sizes,
     unpack,
     weight_sizes,
 )
@@ -76,9 +76,21 @@ def test_seeded_weights_have_outliers_and_are_the_same_in_every_run() -> None:
 
 def test_rows_that_are_no_multiple_of_a_group_are_refused() -> None:
     config = LlmConfig(1, 80, 1, 1, 80, 96, 64)
-    require_groups(config, FORMATS["float16"])
+    require_sizes(config, FORMATS["float16"])
     with pytest.raises(ModelError, match="multiple of 32"):
-        require_groups(config, FORMATS["q4f16_0"])
+        require_sizes(config, FORMATS["q4f16_0"])
+
+
+@pytest.mark.parametrize(("size", "built"), [(2, ""), (4, "16"), (20, "16"), (100, "16"), (8, "16 32"), (80, "16 32")])
+def test_heads_that_tvm_has_no_kernel_for_are_refused(size: int, built: str) -> None:
+    config = LlmConfig(1, 64, 2, 1, size, 64, 64)
+    for bits, least in (("16", 4), ("32", 8)):
+        if bits in built.split():
+            require_sizes(config, FORMATS[f"float{bits}"])
+            continue
+        with pytest.raises(ModelError, match=f"float{bits} for heads of {size}: .* a multiple of {least} n") as caught:
+            require_sizes(config, FORMATS[f"float{bits}"])
+        assert ("half precision" in caught.value.hint) is bool(built)
 
 
 def test_the_size_of_weights_counts_words_and_scales() -> None:
