@@ -20,7 +20,7 @@ from harness.tools.llm.config import LlmConfig, read_plain
 from harness.tools.llm.folders import WEIGHT_LIST
 from harness.tools.llm.lowering import build_executable, target_of
 from harness.tools.llm.network import DECODE, PREFILL, STEPS, build_module
-from harness.tools.llm.quirks import quirks_of
+from harness.tools.llm.quirks import QUIRKS
 from harness.tools.llm.weights import FORMATS, NUMBER_BYTES, Format, ModelWeights, library_tensors, weight_sizes
 
 MAKE_TIMEOUT_S = 3600.0
@@ -31,7 +31,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     started = time.perf_counter()
     config, form = read_plain(LlmConfig, job["config"]), FORMATS[job["format"]]
     target, plans = target_of(job["host_triple"]), list[Any]()
-    quirks, effective = quirks_of(job["quirks"]), set[str]()
+    quirks, effective = [quirk for quirk in QUIRKS if quirk.id in job["quirks"]], set[str]()
     with stepping("import"):
         mod, parameters = build_module(config, form, target)
     with stepping("build"):

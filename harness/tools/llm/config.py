@@ -207,10 +207,16 @@ class ConfigFile(_PlainNetwork):
     use_sliding_window: bool = False
 
     @property
+    def rotations(self) -> set[tuple[float, RopeScaling | None]]:
+        """Base and stretch of each rotation that is given; there may be one."""
+        given = [rotation for rotation in (self.rope_scaling, self.rope_parameters) if rotation]
+        return {(rotation.rope_theta or self.rope_theta, rotation.llama3) for rotation in given or [_Rotation()]}
+
+    @property
     def network(self) -> LlmConfig:
         """The network."""
         heads, family = self.num_attention_heads, _FAMILIES[self.model_type]
-        rotation = self.rope_scaling or self.rope_parameters or _Rotation()
+        rope_theta, scaling = next(iter(self.rotations))
         output_bias = family.reads_bias and self.attention_bias
         return LlmConfig(
             layers=self.num_hidden_layers,
@@ -220,36 +226,30 @@ class ConfigFile(_PlainNetwork):
             head_dim=self.head_dim or self.hidden_size // heads,
             intermediate=self.intermediate_size,
             vocabulary=self.vocab_size,
-            rope_theta=rotation.rope_theta or self.rope_theta,
+            rope_theta=rope_theta,
             eps=self.rms_norm_eps,
             qkv_bias=family.biased or output_bias,
             output_bias=output_bias,
             head_norms=family.head_norms,
             tied=self.tie_word_embeddings,
-            scaling=rotation.llama3,
+            scaling=scaling,
             positions=self.max_position_embeddings,
         )
 
     @model_validator(mode="after")
     def _is_this_network(self) -> Self:
-        heads, family = self.num_attention_heads, _FAMILIES[self.model_type]
-        kv_heads, head_dim = self.num_key_value_heads or heads, self.head_dim or self.hidden_size / heads
+        family, network, outside = _FAMILIES[self.model_type], self.network, self.original_max_position_embeddings
+        heads, kv_heads, head_dim = network.heads, network.kv_heads, self.head_dim or self.hidden_size / network.heads
         missing = [name for name in family.sizes if name not in self.model_fields_set]
         window = self.sliding_window if self.use_sliding_window or not family.switches_window else None
-        rotations = {
-            (r.rope_theta or self.rope_theta, r.llama3) for r in (self.rope_scaling, self.rope_parameters) if r
-        }
         complaints = {
             f"it has no {' and no '.join(missing)}": bool(missing),
             f"attention_bias: transformers builds a {self.model_type} without biases": self.attention_bias
-            and not (family.biased or family.reads_bias),
+            and not network.qkv_bias,
             f"a sliding window of {window} tokens is not supported": window is not None and window < CONTEXT,
-            "rope_scaling and rope_parameters are two different rotations": len(rotations) > 1,
-            "original_max_position_embeddings is not that of the rotation": any(
-                stretch
-                and self.original_max_position_embeddings not in {None, stretch.original_max_position_embeddings}
-                for _, stretch in rotations
-            ),
+            "rope_scaling and rope_parameters are two different rotations": len(self.rotations) > 1,
+            "original_max_position_embeddings is not that of the rotation": network.scaling is not None
+            and outside not in {None, network.scaling.original_max_position_embeddings},
             f"{heads} heads cannot share {kv_heads} heads of keys and values": heads % kv_heads > 0,
             f"a hidden size of {self.hidden_size} cannot be cut into {heads} heads of an even size": head_dim % 2 > 0,
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -98,8 +97,3 @@ def chosen_quirks(policy: QuirkPolicy, pipeline: str) -> list[str]:
     """Return the ids of those that are worked around. MLC's passes never eliminate common expressions."""
     ids = [quirk.id for quirk in QUIRKS if quirk.edits != NO_EDITS and (pipeline == DEFAULT or quirk.id != LET_QUIRK)]
     return [id for id in ids if not policy.as_shipped or id in policy.with_quirks]
-
-
-def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
-    """Return the quirks of these ids, in the order in which their workarounds are applied."""
-    return tuple(quirk for quirk in QUIRKS if quirk.id in ids)

@@ -14,16 +14,15 @@ from typing import cast
 from device_runner.device import Loadable, Program, Session
 from device_runner.failures import Failure, RigFailure
 from device_runner.names import load
-from device_runner.runtimes.cross_linker import TRIPLES
 from device_runner.session.rpc_session import RpcSession
 from device_runner.store import cache_root
-from harness.base.failures import UsageError
 from harness.base.outcome import Outcome
 from harness.base.plan import Budget, Plan
 from harness.base.request import QuirkPolicy
 from harness.base.suite import Limits
 from harness.base.tool import tools
 from harness.compile.artifacts.artifact import Answers, Artifact, Built
+from harness.compile.artifacts.planner import host_triple
 from harness.compile.artifacts.pool import Builder
 from harness.measure.context import Run
 from harness.measure.correctness import MOST_ROUNDING
@@ -36,6 +35,7 @@ from harness.measure.recording import Recording
 from harness.measure.standard_probes import LatencyProbe
 from harness.measure.support import require_support
 from harness.measure.work import Preparation, Work, open_work
+from harness.measure.workbench import no_device
 from harness.tools.llm.build import weights_folder
 from harness.tools.llm.cases import LlmTask, LlmTest, MlcTask
 from harness.tools.llm.conversation import Conversation, Machine
@@ -181,9 +181,8 @@ def build_libraries(
     tasks: Sequence[LlmTask], abi: str, cache: Path, progress: Progress
 ) -> list[Artifact | Answers | Failure]:
     """Build libraries for a processor, or this host, without a device. Raises UsageError."""
-    if abi != "host" and abi not in TRIPLES:
-        raise UsageError(f"there is no ABI {abi!r}", hint=f"known: host, {', '.join(TRIPLES)}")
-    jobs = [LlmTask.build(task.program(), None, QuirkPolicy(), TRIPLES.get(abi)) for task in tasks]
+    triple = host_triple(no_device("" if abi == "host" else abi))
+    jobs = [LlmTask.build(task.program(), None, QuirkPolicy(), triple) for task in tasks]
     with Builder(cache, Limits(), watch=progress.build) as builder:
         built = builder.build(jobs)
     return [built[job.key] for job in jobs]
