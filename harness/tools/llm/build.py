@@ -37,7 +37,8 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
     with stepping("build"):
         workarounds = watch(quirks, effective)
         executable = build_executable(mod, target, job["pipeline_name"], workarounds, plans.append)
-    lasting = [*config.cache_bytes(NUMBER_BYTES[form.dtype]), *weight_sizes(parameters)]
+    weights, cache = weight_sizes(parameters), config.cache_bytes(NUMBER_BYTES[form.dtype])
+    memory = {"weights_bytes": sum(weights), "cache_bytes": sum(cache), **_memory(plans, [*weights, *cache])}
     source = opencl_source(executable)
     launches = {kernel.name: PlannedLaunch(None, None, None, kernel.local_bytes) for kernel in kernels(source)}
     (out / KERNELS).write_text(source, encoding="utf-8")
@@ -49,7 +50,7 @@ def build_library(job: dict[str, Any], out: Path) -> CompileResult:
         outputs=1,
         quirks=[quirk.id for quirk in quirks],
         effective_quirks=sorted(effective),
-        facts={"kernels": len(launches), "source_bytes": len(source), **_memory(plans, lasting)},
+        facts={"kernels": len(launches), "source_bytes": len(source), **memory},
         launches={name: asdict(launch) for name, launch in launches.items()},
         compile_s=time.perf_counter() - started,
     )

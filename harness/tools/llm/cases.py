@@ -81,8 +81,6 @@ UNSUPPORTED_PATHS = {
     "texture": "TVM's paged cache of keys and values, and its schedules for products, have no form for images",
     "clml": "TVM's offload to OpenCL ML for language models needs version 5 of its SDK, and takes nothing without it",
 }
-MLC_LLM = "mlc-llm"
-"""The pipeline of libraries that mlc-llm compiled."""
 USUAL_FORMAT = "float32"
 """Number format of weights unless another is asked for."""
 QUICK_TESTS = ("pp32", "tg@d0", "chunks")
@@ -281,7 +279,7 @@ class MlcTable(LibraryTable):
         name, settings, network = self.name or safe_name(library.stem), stored.settings, stored.settings.network
         if network:
             MlcWeights(network, stored).require_complete()
-        facts = network, Format(settings.quantization, settings.dtype), MLC_LLM, stored.parameters
+        facts = network, Format(settings.quantization, settings.dtype), "mlc-llm", stored.parameters
         yield partial(MlcTask, name, str(weights), *facts, library=str(library))
 
 

@@ -70,7 +70,9 @@ def _mlc_passes(target: Any, see: Callable[[Any], None]) -> Passes:
         steps.FoldConstant(),
         steps.FuseOps(),
         steps.FuseTIR(),
-        *_fuse_dequantize(),
+        *(steps.FuseOpsByPattern([_unpacked_product(operands)]) for operands in range(_MOST_OPERANDS)),
+        steps.FuseTIR(),
+        steps.DeadCodeElimination(),
         dlight.ApplyDefaultSchedule(
             rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(), rules.Fallback()
         ),
@@ -90,13 +92,9 @@ _MOST_OPERANDS = 4
 """Operands of what is fused behind a product: a bias, a residual, a gate."""
 
 
-def _fuse_dequantize() -> list[Any]:
-    """Return passes that put the unpacking of 4-bit numbers into the product that reads them."""
-    fused = [relax.transform.FuseOpsByPattern([_pattern(more)]) for more in range(_MOST_OPERANDS)]
-    return [*fused, relax.transform.FuseTIR(), relax.transform.DeadCodeElimination()]
+def _unpacked_product(operands: int) -> Any:
+    """Return the pattern of a product, and of the unpacking of the 4-bit numbers that it reads."""
 
-
-def _pattern(operands: int) -> Any:
     def call(*arguments: Any) -> Any:
         operands = dpl.TuplePattern(list(arguments))
         return dpl.is_op("relax.call_tir")(dpl.GlobalVarPattern(), operands, add_constraint=False)

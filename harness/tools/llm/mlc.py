@@ -128,7 +128,8 @@ class MlcConversation(Conversation):
         rows = machine.call("embed", tokens.astype("int32"), self.weights)
         embedded = machine.runtime("vm.builtin.reshape", rows, machine.shape(1, *map(int, rows.shape)))
         self._change("kv_state_begin_forward", machine.shape(SEQUENCE), machine.shape(len(tokens)))
-        return machine.invoke(_function(step), embedded, self._state, self.weights, first=True)[0]
+        function = "decode" if step.tokens else "prefill"
+        return machine.invoke(function, embedded, self._state, self.weights, first=True)[0]
 
     def end_forward(self, step: Step, count: int) -> None:
         """End a step of so many tokens, and take back what it is to forget."""
@@ -140,10 +141,6 @@ class MlcConversation(Conversation):
         """Take tokens, and return the step to be timed, which stays open until its `end`."""
         self.forward(step, tokens)
         return OpenStep(self, step, len(tokens))
-
-
-def _function(step: Step) -> str:
-    return "decode" if step.tokens else "prefill"
 
 
 @dataclass

@@ -15,7 +15,7 @@ class LlmPart(BaseModel):
     format: str
     """Number format of its weights: `float32`, `q4f16_1`."""
     pipeline: str
-    """Which passes compiled it: `mlc`, or TVM's `default`."""
+    """Which passes compiled it: `mlc`, TVM's `default`, or those of `mlc-llm` itself."""
     test: str
     """As llama-bench names it: `pp512`, `tg@d512`."""
     options: tuple[str, ...] = ()

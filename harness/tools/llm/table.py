@@ -16,7 +16,6 @@ from harness.measure.records.record import Record
 from harness.tools.llm.cases import LlmTask
 from harness.tools.llm.lowering import DEFAULT, MLC, PIPELINES
 from harness.tools.llm.part import LlmPart
-from harness.tools.llm.weights import NUMBER_BYTES, weight_sizes
 
 COLUMNS = ("model", "size", "params", "backend", "test", "t/s", "error", "rounding", "KL", "kernels", "outcome")
 NUMBERS = ("size", "params", "t/s", "error", "rounding", "KL", "kernels")
@@ -59,9 +58,7 @@ def build_row(task: LlmTask, result: object) -> tuple[str, ...]:
     if not isinstance(result, Artifact):
         return (task.title, *["-"] * 7, getattr(result, "message", ""))
     facts = result.compiled.facts
-    weights = sum(weight_sizes(result.compiled.inputs))
-    cache = sum(task.config.cache_bytes(NUMBER_BYTES[task.form.dtype]))
-    planned = facts.get("application_bytes")
+    weights, cache, planned = facts["weights_bytes"], facts["cache_bytes"], facts.get("application_bytes")
     sizes = (weights, cache, planned, weights + cache + (planned or 0), facts["buffer_bytes"])
     return (task.title, size(result.size_bytes), str(facts["kernels"]), *map(size, sizes), "built")
 

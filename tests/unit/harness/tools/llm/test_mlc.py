@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from device_runner.failures import Failure, Unsupported
@@ -14,7 +15,7 @@ from harness.base.case import Precision
 from harness.base.failures import CompileFailure, ModelError, UsageError
 from harness.tools.llm.cases import MlcTask
 from harness.tools.llm.folders import MlcFolder
-from harness.tools.llm.mlc import _function, open_conversation, take_library
+from harness.tools.llm.mlc import open_conversation, take_library
 from harness.tools.llm.network import DECODE, DECODE_LAYERS, SCORE
 
 WEIGHT = {"name": "model.embed.q_weight", "shape": [4, 2], "dtype": "uint32"}
@@ -130,17 +131,21 @@ class Machine:
     """A library that says this of itself, and remembers what it was asked for."""
 
     def __init__(self, metadata: str) -> None:
-        self.metadata, self.sizes, self.names = metadata, list[int](), list[str]()
+        self.metadata, self.sizes, self.names, self.invoked = metadata, list[int](), list[str](), list[str]()
 
     def call(self, function: str, *sizes: int) -> Any:
         self.sizes += sizes
-        return self.metadata if function == "_metadata" else "state"
+        return {"_metadata": self.metadata, "embed": np.zeros((1, 8))}.get(function, "state")
+
+    def invoke(self, function: str, *_: Any, first: bool) -> list[None]:
+        self.invoked.append(function)
+        return [None]
 
     def parameters(self, files: Any, names: list[str]) -> None:
         self.names += names
 
-    def shape(self, extent: int) -> int:
-        return extent
+    def shape(self, *extents: int) -> int:
+        return extents[-1]
 
     def runtime(self, function: str, *arguments: Any) -> None:
         pass
@@ -211,6 +216,10 @@ def test_a_library_that_cannot_be_run_says_why_in_a_line(metadata: str, reason: 
     assert "\n" not in caught.value.message
 
 
-def test_every_single_token_that_is_judged_is_decoded() -> None:
+def test_every_single_token_that_is_judged_is_decoded(tmp_path: Path) -> None:
     """Though such a library tells no layers, and prefill takes single tokens as well."""
-    assert [_function(step) for step in (DECODE, DECODE_LAYERS, SCORE)] == ["decode", "decode", "prefill"]
+    machine: Any = Machine(json.dumps(METADATA))
+    conversation: Any = open_conversation(machine, MlcFolder(write(tmp_path)), 32)
+    for step in (DECODE, DECODE_LAYERS, SCORE):
+        conversation.forward(step, np.zeros(1, np.int32))
+    assert machine.invoked == ["decode", "decode", "prefill"]
