@@ -208,9 +208,9 @@ class ConfigFile(_PlainNetwork):
 
     @property
     def rotations(self) -> set[tuple[float, RopeScaling | None]]:
-        """Base and stretch of each rotation that is given; there may be one."""
-        given = [rotation for rotation in (self.rope_scaling, self.rope_parameters) if rotation]
-        return {(rotation.rope_theta or self.rope_theta, rotation.llama3) for rotation in given or [_Rotation()]}
+        """Base and stretch of each rotation that it names: of a network that is ours there is one."""
+        fields = [rotation for rotation in (self.rope_scaling, self.rope_parameters) if rotation]
+        return {(rotation.rope_theta or self.rope_theta, rotation.llama3) for rotation in fields or [_Rotation()]}
 
     @property
     def network(self) -> LlmConfig:
