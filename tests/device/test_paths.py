@@ -417,6 +417,28 @@ def integers_apart(kind: int) -> bytes:
     return bytes(network(nodes, {"x": [1, 1, 4, 4, 4]}, scale=np.float32(30)).SerializeToString())
 
 
+def tiled_backwards() -> bytes:
+    """Four numbers, three times over, from the last to the first."""
+    nodes = [
+        helper.make_node("Tile", ["x", "times"], ["tiled"]),
+        helper.make_node("Slice", ["tiled", "last", "beyond", "axis", "last"], ["y"]),
+    ]
+    return bytes(network(nodes, {"x": [4]}, times=[3], last=[-1], beyond=[-13], axis=[0]).SerializeToString())
+
+
+def cut_repetition() -> bytes:
+    """Two of twelve numbers that each stand twice in a row, twice over, from the middle of a pair on."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "column"], ["upright"]),
+        helper.make_node("Expand", ["upright", "twice"], ["pairs"]),
+        helper.make_node("Reshape", ["pairs", "row"], ["repeated"]),
+        helper.make_node("Slice", ["repeated", "start", "end"], ["cut"]),
+        helper.make_node("Tile", ["cut", "times"], ["y"]),
+    ]
+    sizes: dict[str, list[int]] = {"column": [12, 1], "twice": [12, 2], "row": [24], "start": [19], "end": [21]}
+    return bytes(network(nodes, {"x": [12]}, times=[2], **sizes).SerializeToString())
+
+
 def long_name() -> bytes:
     """A kernel whose name has 60 operators."""
     net = Layers()
@@ -730,15 +752,15 @@ def test_texels_of_bytes_that_lie_apart_are_right_only_when_worked_around(answer
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
-def test_a_reversed_tile_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
-    nodes = [
-        helper.make_node("Tile", ["x", "times"], ["tiled"]),
-        helper.make_node("Slice", ["tiled", "last", "beyond", "axis", "last"], ["y"]),
-    ]
-    net = network(nodes, {"x": [4]}, times=[3], last=[-1], beyond=[-13], axis=[0]).SerializeToString()
-    right = np.tile(seeded_inputs([InputSpec("x", (4,), "float32")], SEED)["x"], 3)[::-1]
+@pytest.mark.parametrize(
+    ("net", "size", "places"), [(tiled_backwards(), 4, [3, 2, 1, 0] * 3), (cut_repetition(), 12, [9, 10] * 2)]
+)
+def test_places_are_right_only_when_worked_around(
+    answer: Answer, path: str, net: bytes, size: int, places: Sequence[int]
+) -> None:
+    right = seeded_inputs([InputSpec("x", (size,), "float32")], SEED)["x"][places]
     np.testing.assert_array_equal(answer(net, path)[0], right)
-    assert (answer(net, path, but_for="reversed-index")[0] != right).any()
+    assert (answer(net, path, but_for="flattened-index")[0] != right).any()
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT16, TensorProto.INT32], ids=["int16", "int32"])

@@ -34,11 +34,6 @@ dlight: Any = LateModule("tvm.s_tir.dlight")
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
 
 
-def analyzer() -> Any:
-    """Make a simplifier of TIR expressions. Its package was renamed in 0.27."""
-    return (getattr(tvm, "sym", None) or tvm.arith).Analyzer()
-
-
 def tensor_type(shape: Any, dtype: str, vdevice: Any = None) -> Any:
     """Type of a tensor, on a virtual device if one is given."""
     make = getattr(relax, "TensorStructInfo", None) or relax.TensorType

@@ -1,4 +1,4 @@
-"""What kernels say otherwise than meant: their names, functions, integers that C widens, bytes and reversed places."""
+"""What kernels say otherwise than meant: their names, functions, integers that C widens, bytes and places."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from device_runner.names import shorten
 from harness.compile.compiler.compat import (
-    analyzer,
     dpl,
     kind_of,
     map_calls,
@@ -19,7 +18,7 @@ from harness.compile.compiler.compat import (
     type_of,
     with_main,
 )
-from harness.compile.compiler.passes import before
+from harness.compile.compiler.passes import Passes, before, names_of
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -33,6 +32,9 @@ _NARROW = {"int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort
 """Integers that C computes as int, by their names in OpenCL C."""
 _BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 """Functions that OpenCL C has for numbers of every precision under these names."""
+
+_HIDDEN = "adreno_bench_hidden"
+"""The function that dividends are arguments of while `FlattenBuffer` runs; no kernel calls it."""
 
 
 def shorten_names(mod: Any) -> Any:
@@ -95,20 +97,26 @@ def keep_bytes_apart(body: Any) -> Any:
     return map_parts(body, (getattr(tvm.ir, "TensorLoad", tirx.BufferLoad),), rewrite)  # its name since 0.27
 
 
-def count_upwards(body: Any) -> Any:
-    """Divide `c - i` as a number that grows with i: `(c - i) % n` is `n - 1 - (i + more) % n`."""
-    simplify = analyzer().simplify
+def flatten_as_written(passes: Passes) -> Passes:
+    """Hide what is divided from `FlattenBuffer`, which simplifies places by `IterMapSimplify`."""
+    hide, show = statement_pass("HideDividends", _hide_dividends), statement_pass("ShowDividends", _show_dividends)
+    at = names_of(passes).index("FlattenBuffer")
+    return [*passes[:at], hide, passes[at], show, *passes[at + 1 :]]
 
-    def rewrite(part: Any) -> Any:
-        dividend = simplify(part.a)
-        falls = isinstance(dividend, tirx.Sub) and isinstance(dividend.a, tirx.IntImm)
-        if not falls or not isinstance(part.b, tirx.IntImm) or part.b.value < 1:
-            return part
-        turns, rest = divmod(int(dividend.a), int(part.b))
-        highest = turns if isinstance(part, tirx.FloorDiv) else part.b - 1
-        return highest - type(part)(dividend.b + (part.b - 1 - rest), part.b)
 
-    return map_parts(body, (tirx.FloorMod, tirx.FloorDiv), rewrite)
+def _hide_dividends(body: Any) -> Any:
+    def rewrite(division: Any) -> Any:
+        return type(division)(tirx.call_pure_extern(kind_of(division), _HIDDEN, division.a), division.b)
+
+    return map_parts(body, (tirx.FloorDiv, tirx.FloorMod), rewrite)
+
+
+def _show_dividends(body: Any) -> Any:
+    def rewrite(call: Any) -> Any:
+        hidden = len(call.args) == 2 and getattr(call.args[0], "value", None) == _HIDDEN
+        return call.args[1] if hidden else call
+
+    return map_calls(body, rewrite)
 
 
 QUIRKS = (
@@ -144,11 +152,11 @@ QUIRKS = (
         edits=Edits(tir=before("InjectVirtualThread", "KeepBytesApart", keep_bytes_apart, make=statement_pass)),
     ),
     Quirk(
-        "reversed-index",
-        "the place of a reversed tensor, divided as behind a Tile, is counted from its other end where one loop or "
-        "work-group has all of them: wrong numbers, or some from beyond the tensor",
-        upstream="src/arith/iter_affine_map.cc: SplitFloorModConst drops the base of a falling iterator",
-        workaround="it is divided as a number that rises",
-        edits=Edits(tir=before("FlattenBuffer", "CountUpwards", count_upwards, make=statement_pass)),
+        "flattened-index",
+        "places of a tensor that are divided are simplified wrongly where one loop or work-group goes through all of "
+        "them, as of what was tiled and reversed, or repeated and cut: wrong numbers, or some from beyond the tensor",
+        upstream="src/arith/iter_affine_map.cc: SplitFloorModConst takes falling and shifted iterators for others",
+        workaround="`FlattenBuffer` does not see what is divided, and the passes behind it simplify places",
+        edits=Edits(tir=flatten_as_written),
     ),
 )

@@ -68,5 +68,5 @@ PROBES: dict[str, Probe] = {
     "builtin-suffix": _inverse_tangent,
     "narrow-integers": _cast_sum,
     "bytes-apart": _bytes_apart,
-    "reversed-index": _reversed_tile,
+    "flattened-index": _reversed_tile,
 }

@@ -1,33 +1,37 @@
-"""Arithmetic of places, rewritten: its values stay."""
+"""Places in tensors, which `FlattenBuffer` is to leave as they are."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.compile.compiler.compat import analyzer, tirx
-from harness.compile.quirks.kernel_source import count_upwards
+from harness.compile.compiler.compat import tir_function, tirx, tvm
+from harness.compile.compiler.pass_runner import run_passes
+from harness.compile.quirks.kernel_source import flatten_as_written
 
-
-def _number(value: int) -> Any:
-    return tirx.IntImm("int64", value)
+PLACES = (
+    "(i % {a} + {k}) // {b}",
+    "(i + {k}) // {a} % {b}",
+    "({k} * 40 - i) % {a}",
+    "({k} * 40 - i) // {a}",
+    "i % {a} % {b}",
+)
+LOOP = """
+@T.prim_func(s_tir=True)
+def main(x: T.Buffer((999,), "float32"), y: T.Buffer((24,), "float32")):
+    for i in range(24):
+        y[i] = x[{place}]
+"""
 
 
 @given(
-    divide=st.sampled_from(["floormod", "floordiv"]),
-    highest=st.integers(1, 40),
-    step=st.integers(1, 5),
-    by=st.integers(2, 12),
-    place=st.integers(0, 30),
+    form=st.sampled_from(PLACES), a=st.integers(2, 9), b=st.integers(2, 9), k=st.integers(1, 9), i=st.integers(0, 23)
 )
-def test_a_place_that_is_counted_upwards_is_the_same(divide: str, highest: int, step: int, by: int, place: int) -> None:
-    variable = tirx.Var("i", "int64")
-    falling = getattr(tirx, divide)(_number(highest) - variable * _number(step), _number(by))
-    rewritten = count_upwards(tirx.Evaluate(falling)).value
-    assert not rewritten.same_as(falling)
-    at = analyzer()
-    at.bind(variable, _number(place))
-    dividend = highest - step * place
-    assert int(at.simplify(rewritten)) == (dividend % by if divide == "floormod" else dividend // by)
+def test_a_place_stays_the_same(form: str, a: int, b: int, k: int, i: int) -> None:
+    place = form.format(a=a, b=b, k=k)
+    mod = tvm.IRModule({"main": tir_function(LOOP.format(place=place))})
+    flattened = run_passes(flatten_as_written([tirx.transform.FlattenBuffer()]), mod)["main"].script()
+    (read,) = re.findall(r"= x_1\[(.+)\]$", flattened, re.MULTILINE)
+    assert eval(read, {"i": i}) == eval(place, {"i": i})

@@ -71,7 +71,7 @@ def test_path_and_precision_decide() -> None:
         "builtin-suffix",
         "narrow-integers",
         "bytes-apart",
-        "reversed-index",
+        "flattened-index",
         "reduction-part-read",
         "reduction-of-pairs",
         "reduction-extents",
