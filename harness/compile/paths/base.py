@@ -115,7 +115,7 @@ class Edits:
     """Changes that work on every path. None leaves things as the release has them."""
 
     network: Callable[[Any], None] | None = None
-    """Looks at the ONNX network before it is imported. Raises MisreadOperator for one that would be misread."""
+    """Edits the ONNX network before it is imported. Raises MisreadOperator for one that would be misread."""
     model: Callable[[Any], Any] | None = None
     """Edits of the imported module, before it gets its precision."""
     layouts: Callable[[Any], Layouts] | None = None

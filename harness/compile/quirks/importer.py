@@ -76,6 +76,28 @@ def _calls_of_functions(mod: Any) -> int:
     return sum(operator_name(binding.value) == "relax.call_tir" for binding in bindings(mod["main"]))
 
 
+def know_shapes(mod: Any) -> Any:
+    """Write the shape of a tensor as a constant, where the importer asks for it as numbers and it is known."""
+    data = dpl.wildcard()
+
+    def replace(call: Any, matched: Any) -> Any:
+        extents = [getattr(extent, "value", None) for extent in getattr(type_of(matched[data]).shape, "values", [None])]
+        return call if None in extents else relax.const(extents, "int64")
+
+    return rewrite_main(mod, dpl.is_op("relax.shape_to_tensor")(dpl.is_op("relax.shape_of")(data)), replace)
+
+
+def give_squeezes_axes(network: Any) -> None:
+    """Give each Squeeze its axes as an input as well, as operator sets from 13 on have them."""
+    from harness.compile.models.outline import all_nodes, attribute_of, is_onnx
+    from harness.compile.models.preparation.editing import NodeWriter
+
+    write = NodeWriter(network, "axes")
+    for node in all_nodes(network.graph):
+        if is_onnx(node, "Squeeze") and len(node.input) == 1 and (axes := attribute_of(node, "axes", [])):
+            node.input.append(write.integers(*axes))
+
+
 def without_dropout(mod: Any) -> Any:
     """Replace dropouts as TVM legalises them for inference: the results are the input and a mask of ones."""
     data = dpl.wildcard()
@@ -192,6 +214,23 @@ QUIRKS = (
         workaround="such functions are evaluated before they get a target",
         since="0.26",
         edits=Edits(model=fold_functions_of_constants),
+    ),
+    Quirk(
+        "shape-to-tensor",
+        "a shape as numbers, which the importer asks for to count the places of a Gather from 0, is left to a function "
+        "that no device has: `Cannot find relax.run.shape_to_tensor`",
+        upstream="python/tvm/relax/transform/legalize_ops: nothing for relax.shape_to_tensor; 0.26 has it",
+        until="0.26",
+        workaround="a shape that is known becomes a constant",
+        edits=Edits(model=know_shapes),
+    ),
+    Quirk(
+        "squeeze-axes",
+        "a Squeeze of an operator set before 13 drops every axis of one element, also the batch: wrong shapes",
+        upstream="python/tvm/relax/frontend/onnx/onnx_frontend.py: Squeeze reads its axes as an input alone",
+        until="0.26",
+        workaround="such a Squeeze gets its axes as an input, too",
+        edits=Edits(network=give_squeezes_axes),
     ),
     Quirk(
         "dropout-layout",

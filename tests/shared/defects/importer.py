@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from defects.misreadings import answer, roi_align
+from defects.misreadings import network as one_operator
 from defects.presence import presence
 from defects.sample import (
     Emit,
@@ -55,9 +56,18 @@ def _function_in_half(*applied: Workaround) -> ProbeAnswer:
     return presence(False, "a function takes what a convolution computes in half precision")
 
 
+def _shape_as_numbers() -> Any:
+    """Return the extents of the input, as the importer asks for them."""
+    from tvm import relax
+
+    return network(lambda emit, data: emit(relax.op.shape_to_tensor(emit(relax.op.shape_of(data)))))
+
+
 PROBES: dict[str, Probe] = {
     "input-name-in-kernel": _slash_in_a_name,
     "function-of-constants": fails_to_lower(_maximum_of_constants, "a function of constants is folded"),
+    "shape-to-tensor": fails_to_lower(_shape_as_numbers, "a shape is lowered to numbers"),
+    "squeeze-axes": partial(answer, partial(one_operator, "Squeeze", (1, 1, 3), [], 11, axes=[1])),
     "dropout-layout": fails_to_lower(dropout, "a dropout is lowered"),
     "stack-layout": fails_to_lower(sum_of_stack, "a stack is lowered"),
     "roi-align-half-pixel": partial(answer, partial(roi_align, spatial_scale=0.5)),

@@ -27,14 +27,14 @@ def answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     from onnx.reference import ReferenceEvaluator
 
     model = example()
+    shape = static_shape(model.graph.input[0].type.tensor_type) or ()
+    x = np.random.default_rng(0).random(shape, np.float32)
+    reference = ReferenceEvaluator(model).run(None, {"x": x})
     for look in (workaround.edits.network for workaround in applied if workaround.edits.network):
         try:
             look(model)
         except MisreadOperator as refusal:
             return presence(False, str(refusal))
-    shape = static_shape(model.graph.input[0].type.tensor_type) or ()
-    x = np.random.default_rng(0).random(shape, np.float32)
-    reference = ReferenceEvaluator(model).run(None, {"x": x})
     try:
         computed = _on_llvm(model, x, applied)
     except Exception as raised:  # a release that raises misreads nothing

@@ -18,6 +18,7 @@ from harness.compile.models.preparation.casts import (
     compute_in_single,
     look_before_casts,
     write_casts,
+    write_casts_like,
     write_exponents_as_floats,
 )
 from harness.compile.models.preparation.constants import fold_constants, write_constants
@@ -25,6 +26,7 @@ from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import (
+    count_places_from_zero,
     write_folds,
     write_gathers,
     write_one_hots,
@@ -36,7 +38,7 @@ from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import convert_opset, inline_functions, unlist_weights
 from harness.compile.models.preparation.order import remove_unread
-from harness.compile.models.preparation.padding import write_pads, write_repeats
+from harness.compile.models.preparation.padding import write_pad_axes, write_pads, write_repeats
 from harness.compile.models.preparation.quantised import dequantise_weights, quantise_zeros, write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import unroll
 from harness.compile.models.preparation.resizing import write_resizes
@@ -52,6 +54,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     *_OPEN,
     compute_in_single,
     write_definitions,
+    write_casts_like,
     *_OPEN,
     write_quantised_as_floats,
     dequantise_weights,
@@ -65,6 +68,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_folds,
     write_cumulative_sums,
     write_top_k,
+    write_pad_axes,
     write_repeats,
     write_pads,
     write_pool_places,
@@ -72,10 +76,11 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     write_resizes,
     count_axes_from_zero,
     count_parts_from_zero,
+    count_places_from_zero,
     look_before_casts,
     write_exponents_as_floats,
-    write_casts,
     write_integers_as_floats,
+    write_casts,
     remove_unread,
 )
 

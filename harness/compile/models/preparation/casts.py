@@ -1,5 +1,7 @@
 """Number formats that TVM's importer does not take as they are: casts of floats to 32 bits, exponents, and halves.
 
+Before 0.27 it does not know CastLike, of which many of ONNX's definitions are made.
+
 Of such a cast the importer writes the remainder of 2^32 and two choices, nested in whatever is fused with them. Its
 simplifier takes minutes for a comparison of the result. It casts integers as C does, which keeps the same 32 bits. And
 ONNX's Pow takes an exponent of any number format, the importer only its base's.
@@ -35,6 +37,14 @@ def write_casts(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     whole = write.add("Cast", node.input[0], to=TensorProto.INT64)
     write.add("Cast", whole, to=wanted, output=node.output[0])
     return True
+
+
+@replacing("cast", "wrote {} as Cast", "CastLike")
+def write_casts_like(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Name the number format that a CastLike takes of its second input."""
+    if wanted := view.number_format(node.input[1]):
+        write.add("Cast", node.input[0], to=wanted, output=node.output[0])
+    return bool(wanted)
 
 
 @replacing("single", "took {} before a cast to float64", "IsInf", "IsNaN")

@@ -3,7 +3,8 @@
 TVM's importer writes five operators on constants for each Gather, to count negative places from the end, and compiles
 them for the host one by one: 1.8 s of a processor for one round of the four loops of two LSTMs of tf2onnx. It takes no
 OneHot with a depth of one element, counts none of its negative indices from the end, and has no ReverseSequence and no
-places of a MaxPool. Of a MaxUnpool it takes no size, and its padding in another order.
+places of a MaxPool. Of a MaxUnpool it takes no size, and its padding in another order. Before 0.27 it reads beyond the
+tensor for negative places of a GatherElements or ScatterND.
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
         write.slice(node.input[0], first, first + places.size, axis, node.output[0])
     else:
         cut(write, node.input[0], first, axis, opset_of(view.model), node.output[0])
+    return True
+
+
+@replacing("place", "counted the places of {} from 0", "GatherElements", "GatherND", "ScatterElements", "ScatterND")
+def count_places_from_zero(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Count constant places from the first, where some are from the end."""
+    places, shape = view.constant(node, 1), view.shape(node.input[0])
+    if places is None or not shape or not (places < 0).any():
+        return False
+    if node.op_type.endswith("ND"):
+        extents = np.array(shape[attribute_of(node, "batch_dims", 0) :][: places.shape[-1]])
+    else:
+        extents = np.array(shape[attribute_of(node, "axis", 0)])
+    node.input[1] = write.constant(np.where(places < 0, places + extents, places).astype(places.dtype))
+    write.nodes.append(node)
     return True
 
 

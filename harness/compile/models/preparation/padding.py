@@ -2,8 +2,8 @@
 
 For `auto_pad` TVM's importer writes a separate operator, whose fused kernel may take more local memory than a device
 has. It leaves `output_shape` out. In an LpPool with `ceil_mode` it scales the last windows up to whole ones. A Pad that
-repeats the tensor reads beyond it if it also cuts, or repeats more than there is. A window that is wider than all there
-is has no result for it, and one for onnxruntime.
+repeats the tensor reads beyond it if it also cuts, or repeats more than there is. Before 0.27 it leaves out a Pad's
+axes. A window that is wider than all there is has no result for it, and one for onnxruntime.
 """
 
 from __future__ import annotations
@@ -108,6 +108,19 @@ def _totals(node: Any, extents: tuple[int, ...], kernel: list[int]) -> list[int]
     if node.op_type != "Conv" and min(totals) < -1:
         return None  # onnxruntime's pools then begin at the second pixel
     return [max(total, 0) for total in totals]
+
+
+@replacing("pad", "wrote {} for all axes", "Pad")
+def write_pad_axes(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write the padding of every axis where a Pad names some."""
+    axes, pads, shape = view.constant(node, 3), view.constant(node, 1), view.shape(node.input[0])
+    if axes is None or pads is None or shape is None:
+        return False
+    whole = np.zeros((2, len(shape)), np.int64)
+    whole[:, axes] = pads.reshape(2, -1)
+    node.input[:] = [node.input[0], write.integers(*whole.ravel().tolist()), *filter(None, node.input[2:3])]
+    write.nodes.append(node)
+    return True
 
 
 @replacing("repeats", "wrote {} by index", "Pad")

@@ -12,13 +12,14 @@ from defects.sample import Emit, conv_and_padding, lower, network, source
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from small_networks import network as small_network
 from tvm import relax, tirx
 from tvm.relax.frontend.onnx import from_onnx
 
 from device_runner.failures import RigFailure
 from harness.base.case import Precision
 from harness.base.failures import UsageError
-from harness.compile.compiler.compat import structurally_equal
+from harness.compile.compiler.compat import return_type, structurally_equal
 from harness.compile.compiler.passes import insert_before, replace_last
 from harness.compile.compiler.releases import release
 from harness.compile.compiler.tir import unbound_blocks
@@ -26,7 +27,7 @@ from harness.compile.paths.clml.patterns import ClmlEdits
 from harness.compile.paths.kernels import kernels
 from harness.compile.paths.opencl import OpenCLPath
 from harness.compile.quirks import QUIRKS, fusions, policy_of, quirks_for, require_known
-from harness.compile.quirks.importer import fold_functions_of_constants, identifiers
+from harness.compile.quirks.importer import fold_functions_of_constants, give_squeezes_axes, identifiers, know_shapes
 from harness.compile.quirks.layouts import without_split_points
 from harness.compile.quirks.misreadings import MISREADINGS
 
@@ -56,6 +57,33 @@ def test_until_is_the_first_release_without_it() -> None:
     has = [quirk.affects(tvm, "opencl", Precision.FLOAT32) for tvm in ("0.25.0", "0.26.0", "0.27.9", "0.28.0.dev1")]
     assert has == [False, True, True, False]
     assert quirk.releases == "0.26 to before 0.28"
+
+
+def test_what_the_first_release_alone_has_ends_with_it() -> None:
+    ended = applied("opencl", tvm="0.25.0.post1") - applied("opencl", tvm="0.26.0")
+    assert ended == {"shape-to-tensor", "squeeze-axes"}
+
+
+def test_a_shape_that_is_known_becomes_a_constant() -> None:
+    def body(emit: Emit, data: Any) -> Any:
+        shape = emit(relax.op.shape_to_tensor(emit(relax.op.shape_of(data))))
+        return emit(relax.op.take(shape, relax.const(1, "int64"), axis=0))
+
+    known = know_shapes(network(body))
+    assert "shape_to_tensor" not in known.script()
+
+
+@pytest.mark.parametrize(("opset", "given"), [(11, 2), (13, 2)])
+def test_a_squeeze_reads_its_axes_as_an_input(opset: int, given: int) -> None:
+    axes: dict[str, Any] = {"axes": [1]} if opset < 13 else {}
+    weights = {} if axes else {"axes": np.array([1])}
+    model = small_network(
+        [helper.make_node("Squeeze", ["x", *weights], ["y"], **axes)], {"x": (1, 1, 3)}, opset=opset, **weights
+    )
+    give_squeezes_axes(model)
+    assert len(model.graph.node[0].input) == given
+    mod = from_onnx(model)
+    assert [int(extent) for extent in return_type(mod["main"]).shape.values] == [1, 3]
 
 
 def test_path_and_precision_decide() -> None:

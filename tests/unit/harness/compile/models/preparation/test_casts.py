@@ -10,7 +10,14 @@ from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
 from harness.compile.models.outline import double_operators
-from harness.compile.models.preparation.casts import IN_SINGLE, compute_in_single, look_before_casts, write_casts
+from harness.compile.models.preparation import prepare
+from harness.compile.models.preparation.casts import (
+    IN_SINGLE,
+    compute_in_single,
+    look_before_casts,
+    write_casts,
+    write_casts_like,
+)
 from harness.compile.models.preparation.order import remove_unread
 
 SHAPE = (2, 3)
@@ -30,6 +37,30 @@ def test_any_other_cast_stays(given: str, kind: str) -> None:
     node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.DataType.Value(kind))
     model = network([node], {"x": SHAPE}, dtype=TensorProto.DataType.Value(given))
     assert changed(model, write_casts)[1] == ""
+
+
+def test_a_cast_names_the_number_format_that_it_would_take_of_another_tensor() -> None:
+    node = helper.make_node("CastLike", ["x", "like"], ["y"])
+    model = network([node], {"x": SHAPE}, opset=18, like=np.zeros((), np.int64))
+    plain, said = changed(model, write_casts_like)
+    assert (kinds(plain), said) == (["Cast"], "wrote 1 CastLike as Cast")
+    x = 1000 * values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+def test_a_cast_of_a_definition_names_its_number_format() -> None:
+    model = network([helper.make_node("Swish", ["x"], ["y"], alpha=0.5)], {"x": SHAPE}, opset=24)
+    prepare(model)
+    assert "CastLike" not in kinds(model)
+
+
+def test_integers_that_are_computed_as_floats_are_cast_by_way_of_64_bits() -> None:
+    weight = np.ones((3, 2), np.int8)
+    model = network(
+        [helper.make_node("MatMulInteger", ["x", "w"], ["y"])], {"x": SHAPE}, dtype=TensorProto.UINT8, w=weight
+    )
+    prepare(model)
+    assert [node.attribute[0].i for node in model.graph.node if node.op_type == "Cast"] == [7, 6]
 
 
 OPERANDS = {

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.preparation.indices import write_gathers
+from harness.compile.models.preparation.indices import count_places_from_zero, write_gathers
 
 SHAPE = (4, 5, 3)
 
@@ -46,3 +46,27 @@ def test_nothing_is_cut_from_a_tensor_without_places(shape: tuple[int, ...]) -> 
         [numpy_helper.from_array(np.array(0), "places")],
     )
     assert changed(helper.make_model(graph), write_gathers)[1] == ""
+
+
+UPDATES = np.ones((2, 5, 3), np.float32)
+COUNTED = {
+    "GatherElements": ({"axis": -2}, np.array([[[-1, 1, -5]], [[0, -2, 4]]]), {}),
+    "GatherND": ({}, np.array([[-1, -2], [0, 4]]), {}),
+    "GatherND of a batch": ({"batch_dims": 1}, np.array([[-1], [0], [-5], [4]]), {}),
+    "ScatterElements": ({"axis": 1}, np.array([[[-1, 1, -5]], [[0, -2, 4]]]), {"u": UPDATES[:, :1]}),
+    "ScatterND": ({}, np.array([[-1], [0]]), {"u": UPDATES}),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_places_from_the_end_are_counted_from_the_first(name: str) -> None:
+    attributes, places, updates = COUNTED[name]
+    kind = name.split(maxsplit=1)[0]
+    node = helper.make_node(kind, ["x", "places", *updates], ["y"], **attributes)
+    model = network([node], {"x": SHAPE}, opset=18, places=places, **updates)
+    plain, said = changed(model, count_places_from_zero)
+    counted = numpy_helper.to_array(plain.graph.initializer[-1])
+    assert (kinds(plain), said, counted.min() >= 0) == ([kind], f"counted the places of 1 {kind} from 0", True)
+    x = values(*SHAPE)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+    assert changed(plain, count_places_from_zero)[1] == ""

@@ -12,7 +12,7 @@ from onnx import helper
 from small_networks import answers, changed, network, values
 
 from harness.compile.models.outline import attribute_of
-from harness.compile.models.preparation.padding import write_pads, write_repeats
+from harness.compile.models.preparation.padding import write_pad_axes, write_pads, write_repeats
 
 MODES = ("SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -126,3 +126,16 @@ def test_a_pad_that_wraps_before_its_operator_set_has_the_mode_goes_by_index() -
     assert said == "wrote 1 Pad by index"
     x = values(1, 5)
     np.testing.assert_array_equal(answers(plain, {"x": x})[0], np.pad(x, ((0, 0), (2, 1)), "wrap"))
+
+
+@pytest.mark.parametrize("value", [(), (2.0,)])
+@pytest.mark.parametrize("axes", [[1, -1], [2], [2, 0, 1]])
+def test_a_pad_of_some_axes_is_one_of_all(axes: list[int], value: tuple[float, ...]) -> None:
+    number = {"value": np.array(value[0], np.float32)} if value else {}
+    node = helper.make_node("Pad", ["x", "pads", "value" if value else "", "axes"], ["y"])
+    pads = np.arange(2 * len(axes))
+    model = network([node], {"x": (2, 3, 4)}, opset=18, pads=pads, axes=np.array(axes), **number)
+    plain, said = changed(model, write_pad_axes)
+    assert (len(plain.graph.node[0].input), said) == (2 + len(value), "wrote 1 Pad for all axes")
+    x = values(2, 3, 4)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
