@@ -51,7 +51,8 @@ def write_gathers(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 @replacing("place", "counted the places of {} from 0", "GatherElements", "GatherND", "ScatterElements", "ScatterND")
 def count_places_from_zero(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     """Count constant places from the first, where some are from the end."""
-    places, shape = view.constant(node, 1), view.shape(node.input[0])
+    places: Any = view.constant(node, 1)
+    shape = view.shape(node.input[0])
     if places is None or not shape or not (places < 0).any():
         return False
     if node.op_type.endswith("ND"):

@@ -76,7 +76,7 @@ def test_a_shape_that_is_known_becomes_a_constant() -> None:
 @pytest.mark.parametrize(("opset", "given"), [(11, 2), (13, 2)])
 def test_a_squeeze_reads_its_axes_as_an_input(opset: int, given: int) -> None:
     axes: dict[str, Any] = {"axes": [1]} if opset < 13 else {}
-    weights = {} if axes else {"axes": np.array([1])}
+    weights: dict[str, Any] = {} if axes else {"axes": np.array([1])}
     model = small_network(
         [helper.make_node("Squeeze", ["x", *weights], ["y"], **axes)], {"x": (1, 1, 3)}, opset=opset, **weights
     )

@@ -49,7 +49,7 @@ def test_nothing_is_cut_from_a_tensor_without_places(shape: tuple[int, ...]) -> 
 
 
 UPDATES = np.ones((2, 5, 3), np.float32)
-COUNTED = {
+COUNTED: dict[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
     "GatherElements": ({"axis": -2}, np.array([[[-1, 1, -5]], [[0, -2, 4]]]), {}),
     "GatherND": ({}, np.array([[-1, -2], [0, 4]]), {}),
     "GatherND of a batch": ({"batch_dims": 1}, np.array([[-1], [0], [-5], [4]]), {}),

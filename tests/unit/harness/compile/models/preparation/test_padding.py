@@ -131,7 +131,7 @@ def test_a_pad_that_wraps_before_its_operator_set_has_the_mode_goes_by_index() -
 @pytest.mark.parametrize("value", [(), (2.0,)])
 @pytest.mark.parametrize("axes", [[1, -1], [2], [2, 0, 1]])
 def test_a_pad_of_some_axes_is_one_of_all(axes: list[int], value: tuple[float, ...]) -> None:
-    number = {"value": np.array(value[0], np.float32)} if value else {}
+    number: dict[str, Any] = {"value": np.array(value[0], np.float32)} if value else {}
     node = helper.make_node("Pad", ["x", "pads", "value" if value else "", "axes"], ["y"])
     pads = np.arange(2 * len(axes))
     model = network([node], {"x": (2, 3, 4)}, opset=18, pads=pads, axes=np.array(axes), **number)
