@@ -64,6 +64,12 @@ def test_what_the_first_release_alone_has_ends_with_it() -> None:
     assert ended == {"shape-to-tensor", "squeeze-axes"}
 
 
+def test_a_schedule_that_raises_does_so_on_every_path_until_it_is_mended() -> None:
+    for path in ("opencl", "texture", "clml"):
+        assert "reduction-schedule-raises" in applied(path, tvm="0.26.0")
+        assert "reduction-schedule-raises" not in applied(path, tvm="0.27.0")
+
+
 def test_a_shape_that_is_known_becomes_a_constant() -> None:
     def body(emit: Emit, data: Any) -> Any:
         shape = emit(relax.op.shape_to_tensor(emit(relax.op.shape_of(data))))
