@@ -298,8 +298,8 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
 QUIRKS = (
     Quirk(
         "reduction-schedule-raises",
-        "the GPU schedule for reductions raises on an average pool in NCHW4c, or a sum of what is spread (TopK as ranks), "
-        "and nothing is compiled",
+        "the GPU schedule for reductions raises on an average pool in NCHW4c, or a sum of what is spread "
+        "(TopK as ranks), and nothing is compiled",
         upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial; 0.27 declines such shapes",
         until="0.27",
         workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
