@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.compile.models.preparation.axes import count_axes_from_zero, count_parts_from_zero
+from harness.compile.models.preparation.axes import count_axes_from_zero, count_parts_from_zero, write_slopes
 from harness.compile.models.preparation.branches import lift_branches, take_constant_branches
 from harness.compile.models.preparation.casts import (
     compute_in_single,
@@ -77,6 +77,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     count_axes_from_zero,
     count_parts_from_zero,
     count_places_from_zero,
+    write_slopes,
     look_before_casts,
     write_exponents_as_floats,
     write_integers_as_floats,

@@ -1,6 +1,7 @@
 """Axes counted from the first: on the texture and CLML paths TVM dies of `Squeeze(axes=[-1])`.
 
-Places in what is split likewise: TVM's importer knows no last part of a `SplitToSequence`.
+Places in what is split likewise: TVM's importer knows no last part of a `SplitToSequence`. And before 0.27 it takes no
+slope of a PRelu with fewer axes than the tensor, but for one, as torch exports it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from onnx import numpy_helper
 
 from harness.base.tables import counted
 from harness.compile.models.outline import NetworkView, attribute_of, constants, is_onnx, operand, tensor_types
-from harness.compile.models.preparation.editing import NodeWriter, set_attribute
+from harness.compile.models.preparation.editing import NodeWriter, replacing, set_attribute
 
 REDUCTIONS = tuple(
     f"Reduce{kind}" for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
@@ -33,6 +34,17 @@ def count_axes_from_zero(model: Any) -> str:
         if kind is not None and kind.HasField("shape"):
             count += _count_from_zero(node, len(kind.shape.dim), values, writer)
     return f"counted the axes of {counted(count, 'operator')} from 0" if count else ""
+
+
+@replacing("slope", "wrote the slope of {} for all axes", "PRelu")
+def write_slopes(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write a constant slope with as many axes as the tensor."""
+    slope, shape = view.constant(node, 1), view.shape(node.input[0])
+    if slope is None or shape is None or not 1 < slope.ndim < len(shape):
+        return False
+    node.input[1] = write.constant(slope[(None,) * (len(shape) - slope.ndim)])
+    write.nodes.append(node)
+    return True
 
 
 def count_parts_from_zero(model: Any) -> str:

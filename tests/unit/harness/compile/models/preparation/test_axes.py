@@ -10,7 +10,12 @@ from onnx import helper, numpy_helper
 from small_networks import answers, changed, network, values
 
 from harness.compile.models.outline import attribute_of
-from harness.compile.models.preparation.axes import REDUCTIONS, count_axes_from_zero, count_parts_from_zero
+from harness.compile.models.preparation.axes import (
+    REDUCTIONS,
+    count_axes_from_zero,
+    count_parts_from_zero,
+    write_slopes,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,3 +84,18 @@ def test_a_place_in_what_is_split_by_an_input_stays() -> None:
     model = network([split, helper.make_node("SequenceAt", ["s", "last"], ["y"])], {"x": [2, 8]}, last=np.array(-1))
     model.graph.input.append(helper.make_tensor_value_info("parts", 7, []))
     assert changed(model, count_parts_from_zero)[1] == ""
+
+
+@pytest.mark.parametrize("slope", [(3, 1, 1), (1, 1, 1), (4, 1)])
+def test_a_slope_has_as_many_axes_as_the_tensor(slope: tuple[int, ...]) -> None:
+    model = network([helper.make_node("PRelu", ["x", "slope"], ["y"])], {"x": (2, 3, 4, 5)}, slope=values(*slope))
+    plain, said = changed(model, write_slopes)
+    counted = numpy_helper.to_array(plain.graph.initializer[-1])
+    assert (counted.ndim, said) == (4, "wrote the slope of 1 PRelu for all axes")
+    x = values(2, 3, 4, 5)
+    np.testing.assert_array_equal(answers(plain, {"x": x})[0], answers(model, {"x": x})[0])
+
+
+def test_a_slope_along_the_last_axis_stays() -> None:
+    model = network([helper.make_node("PRelu", ["x", "slope"], ["y"])], {"x": (2, 3, 4, 5)}, slope=values(5))
+    assert changed(model, write_slopes)[1] == ""
