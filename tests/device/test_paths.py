@@ -435,8 +435,8 @@ def cut_repetition() -> bytes:
         helper.make_node("Slice", ["repeated", "start", "end"], ["cut"]),
         helper.make_node("Tile", ["cut", "times"], ["y"]),
     ]
-    sizes: dict[str, list[int]] = {"column": [12, 1], "twice": [12, 2], "row": [24], "start": [19], "end": [21]}
-    return bytes(network(nodes, {"x": [12]}, times=[2], **sizes).SerializeToString())
+    sizes: dict[str, Any] = {"column": [12, 1], "twice": [12, 2], "row": [24], "start": [19], "end": [21], "times": [2]}
+    return bytes(network(nodes, {"x": [12]}, **sizes).SerializeToString())
 
 
 def long_name() -> bytes:

@@ -297,15 +297,6 @@ def fallback_by_texel(func: Any, target: Any) -> Any:
 
 QUIRKS = (
     Quirk(
-        "reduction-schedule-raises",
-        "the GPU schedule for reductions raises on an average pool in NCHW4c, or a sum of what is spread "
-        "(TopK as ranks), and nothing is compiled",
-        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial; 0.27 declines such shapes",
-        until="0.27",
-        workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
-        edits=Edits(relax=put_first(fallback_if_reduction_raises)),
-    ),
-    Quirk(
         "reduction-part-read",
         "the GPU schedule for reductions raises where what follows a layer normalization reads a part of its rows, as "
         "the class token of a vision transformer",
@@ -387,5 +378,14 @@ QUIRKS = (
         workaround="functions that write a texture get dlight's adreno.Fallback schedule, which vectorises the lanes",
         paths=("texture",),
         edits=Edits(relax=put_first(fallback_by_texel)),
+    ),
+    Quirk(
+        "reduction-schedule-raises",
+        "the GPU schedule for reductions raises on an average pool in NCHW4c, or a sum of what is spread "
+        "(TopK as ranks), and nothing is compiled",
+        upstream="python/tvm/s_tir/dlight/gpu/reduction.py: _sch_inner_spatial; 0.27 declines such shapes",
+        until="0.27",
+        workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
+        edits=Edits(relax=put_first(fallback_if_reduction_raises)),
     ),
 )

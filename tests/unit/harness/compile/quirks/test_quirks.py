@@ -70,6 +70,12 @@ def test_a_schedule_that_raises_does_so_on_every_path_until_it_is_mended() -> No
         assert "reduction-schedule-raises" not in applied(path, tvm="0.27.0")
 
 
+def test_what_is_for_buffers_comes_after_what_stores_whole_texels() -> None:
+    ids = [quirk.id for quirk in quirks_for("texture", Precision.FLOAT32, as_shipped=False, tvm="0.26.0")]
+    of_texels = max(map(ids.index, ("texture-average-pool", "texture-scalar-schedule")))
+    assert of_texels < ids.index("reduction-schedule-raises"), "an average pool would store single numbers as texels"
+
+
 def test_a_shape_that_is_known_becomes_a_constant() -> None:
     def body(emit: Emit, data: Any) -> Any:
         shape = emit(relax.op.shape_to_tensor(emit(relax.op.shape_of(data))))
