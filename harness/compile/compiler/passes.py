@@ -129,6 +129,11 @@ def passes_before(passes: Passes, name: str) -> Passes:
     return passes[: _last(passes, name)]
 
 
+def last_pass(passes: Passes, name: str) -> Any:
+    """Return the last pass of that name."""
+    return passes[_last(passes, name)]
+
+
 def _last(passes: Passes, name: str) -> int:
     """Return the index of the last pass with this name, ignoring its namespace, which moved between releases."""
     names = names_of(passes)

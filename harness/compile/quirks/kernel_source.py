@@ -12,13 +12,14 @@ from harness.compile.compiler.compat import (
     map_parts,
     relax,
     rewrite_main,
+    structurally_equal,
     tirx,
     tuple_fields,
     tvm,
     type_of,
     with_main,
 )
-from harness.compile.compiler.passes import Passes, before, names_of
+from harness.compile.compiler.passes import Passes, before, last_pass, own_pass, replace_last
 from harness.compile.compiler.tir import LONG_NAMES, NOTE_WORK, statement_pass
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
@@ -98,10 +99,19 @@ def keep_bytes_apart(body: Any) -> Any:
 
 
 def flatten_as_written(passes: Passes) -> Passes:
-    """Hide what is divided from `FlattenBuffer`, which simplifies places by `IterMapSimplify`."""
+    """Hide what is divided from `FlattenBuffer` in functions where it would make other places of it."""
+    flatten, simplify = last_pass(passes, "FlattenBuffer"), last_pass(passes, "StmtSimplify")
     hide, show = statement_pass("HideDividends", _hide_dividends), statement_pass("ShowDividends", _show_dividends)
-    at = names_of(passes).index("FlattenBuffer")
-    return [*passes[:at], hide, passes[at], show, *passes[at + 1 :]]
+
+    def run(mod: Any) -> Any:
+        result, as_written = flatten(mod.clone()), show(flatten(hide(mod)))
+        simplified, expected = simplify(result.clone()), simplify(as_written.clone())
+        for variable, function in as_written.functions.items():
+            if not structurally_equal(simplified[variable], expected[variable]):
+                result.update_func(result.get_global_var(variable.name_hint), function)
+        return result
+
+    return replace_last(passes, "FlattenBuffer", own_pass("FlattenBuffer", run))
 
 
 def _hide_dividends(body: Any) -> Any:
