@@ -1,4 +1,4 @@
-"""What kernels say otherwise than meant: their names, functions, integers that C widens, bytes and places."""
+"""What is wrong in the text of kernels: names, functions, integers that C widens, bytes, and places in tensors."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def keep_bytes_apart(body: Any) -> Any:
 
 
 def flatten_as_written(passes: Passes) -> Passes:
-    """Hide what is divided from `FlattenBuffer` in functions where it would make other places of it."""
+    """Hide dividends from `FlattenBuffer`, but leave functions to it where its own places come to the same."""
     flatten, simplify = last_pass(passes, "FlattenBuffer"), last_pass(passes, "StmtSimplify")
     hide, show = statement_pass("HideDividends", _hide_dividends), statement_pass("ShowDividends", _show_dividends)
 
     def run(mod: Any) -> Any:
         result, as_written = flatten(mod.clone()), show(flatten(hide(mod)))
-        simplified, expected = simplify(result.clone()), simplify(as_written.clone())
+        simplified, expected = simplify(result.clone()), simplify(as_written.clone())  # as passes behind it do
         for variable, function in as_written.functions.items():
             if not structurally_equal(simplified[variable], expected[variable]):
                 result.update_func(result.get_global_var(variable.name_hint), function)
@@ -166,7 +166,7 @@ QUIRKS = (
         "places of a tensor that are divided are simplified wrongly where one loop or work-group goes through all of "
         "them, as of what was tiled and reversed, or repeated and cut: wrong numbers, or some from beyond the tensor",
         upstream="src/arith/iter_affine_map.cc: SplitFloorModConst takes falling and shifted iterators for others",
-        workaround="`FlattenBuffer` does not see what is divided, and the passes behind it simplify places",
+        workaround="`FlattenBuffer` does not see dividends where it would make other places of them",
         edits=Edits(tir=flatten_as_written),
     ),
 )
