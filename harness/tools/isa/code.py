@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness.measure.records.record import Record
+if TYPE_CHECKING:
+    from harness.measure.records.record import Record
 
 
 @dataclass(frozen=True)

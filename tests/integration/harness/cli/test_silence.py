@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -23,12 +23,12 @@ from harness.base.plan import Job
 from harness.cli import app, every_command
 from harness.compile.artifacts.pool import Watcher
 from harness.judge.report import screen
-from harness.measure.progress import STILL, Silence
+from harness.measure.progress import STILL, Progress, Silence
 
 DEVICE, PROBES = "device_runner.registry.open_device", "harness.tools.upstream.quirk_probes.probe_answers"
 INSTALL = "harness.tools.shared.environment._make"
 PROBES_BUILDER, ASV = "harness.tools.upstream.quirk_probes.Builder", "harness.judge.report.site.asv"
-TRIALS = "harness.tools.explain.trial.Trials"
+TRIALS = "harness.tools.explain.trial.open_trials"
 RELEASES = ["0.25.0.post1", "0.27.0.post1"]
 SLOW: dict[str, tuple[list[str], str]] = {
     "run": (["run"], "device_runner.runtimes.host.libraries"),
@@ -140,9 +140,11 @@ def test_what_takes_long_is_said_again_and_again(name: str, tmp_path: Path, monk
 
     arguments, place = SLOW[name]
     if place == TRIALS:  # on a device of plain Python, without the case's network
-        monkeypatch.setattr("harness.measure.workbench.open_workbench", lambda *_, **__: nullcontext())
-        fake = {"of": lambda _bench, _folder, progress: FakeTrials(progress, meet=slow)}
-        monkeypatch.setattr(TRIALS, SimpleNamespace(**fake))
+
+        def open_fakes(_request: object, _device: str, progress: Progress) -> AbstractContextManager[FakeTrials]:
+            return nullcontext(FakeTrials(progress, meet=slow))
+
+        monkeypatch.setattr(TRIALS, open_fakes)
     else:
         stand_ins = {PROBES_BUILDER: SlowBuilder, ASV: slow_asv}
         monkeypatch.setattr(place, stand_ins.get(place, slow))
