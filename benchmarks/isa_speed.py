@@ -26,7 +26,7 @@ from harness.compile.artifacts.artifact import KERNELS
 from harness.measure.progress import SilentProgress
 from harness.measure.workbench import Request
 from harness.tools.isa.kernels import compile_kernels
-from harness.tools.isa.network import build_only
+from harness.tools.isa.record import build_only
 from harness.tools.isa.runner import sources
 from harness.tools.isa.toolchain import need, set_up
 

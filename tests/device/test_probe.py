@@ -22,7 +22,7 @@ from device_runner.installed_tvm import EXTRA_LIBRARIES
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.stand_ins.local import RPC_SERVER, LocalDevice, LocalTransport
-from harness.tools.doctor.device import examine_opencl
+from harness.tools.doctor.opencl import examine_opencl
 from harness.tools.shared.finding import Condition
 
 pytestmark = [pytest.mark.rest, pytest.mark.device]

@@ -1,9 +1,8 @@
-"""Packing: everything is built for the kind of device and its limits, and laid out with its hashes."""
+"""Packing: everything is built for the kind of device, and laid out with its hashes."""
 
 from __future__ import annotations
 
 import ctypes
-import json
 import platform
 import re
 import shutil
@@ -25,7 +24,6 @@ from device_runner.session.identification import LEAST_IMAGE
 from device_runner.store import sha256_of
 from harness.base.failures import UsageError, described, reason_alone
 from harness.base.plan import Job, Plan
-from harness.cli.record_filter import identity_like
 from harness.compile.artifacts.artifact import (
     BRANCHES,
     INPUTS,
@@ -40,7 +38,6 @@ from harness.compile.artifacts.artifact import (
     Artifact,
     Built,
 )
-from harness.compile.schedules.database import ScheduleOrigin, read
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.turns import Arm, order
 from harness.measure.context import made_here
@@ -353,41 +350,3 @@ def _remember(cache: Path, manifest: Manifest, answers: Path) -> None:
 
 def _files(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-LIMITS = (
-    "image2d_max_width",
-    "image2d_max_height",
-    "image_max_array_layers",
-    "work_group_items",
-    "local_memory_bytes",
-)
-"""What of a device decides how cases are built for it."""
-
-
-def with_limits_of(identity: Identity, target: str, cache: Path) -> Identity:
-    """`identity` with the limits of another device.
-
-    `target` is a file of records, whose last one tells its device; a file of schedules that `tune` wrote; or the name
-    of a device that was opened before. Raises UsageError if it is none of these.
-    """
-    file = Path(target)
-    if file.is_file() and _is_schedules(file):
-        return _tuned(identity, read(file).origin)
-    source = identity_like(target, cache)
-    return replace(identity, **{name: getattr(source, name) for name in LIMITS})
-
-
-def _is_schedules(file: Path) -> bool:
-    """Return whether its first line is that of a file of schedules."""
-    with file.open("rb") as lines:
-        try:
-            first = json.loads(lines.readline())
-        except ValueError:
-            return False
-    return isinstance(first, dict) and "limits" in first
-
-
-def _tuned(identity: Identity, origin: ScheduleOrigin) -> Identity:
-    threads = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
-    return replace(identity, **origin.limits.model_dump(), **threads)

@@ -63,7 +63,8 @@ def pack(
     `adreno-bench ingest RESULTS` reads the results here.
     """
     from harness.measure.workbench import make_ready, preparing
-    from harness.tools.bundle.pack import KINDS, pack, with_limits_of
+    from harness.tools.bundle.pack import KINDS, pack
+    from harness.tools.bundle.target_limits import with_limits_of
 
     request, kind = without_programs(what.request()), KINDS[device_kind]
     if target:

@@ -27,7 +27,8 @@ from harness.measure.records.record import NO_DEVICE, Record, RecordFile, parse
 from harness.measure.workbench import Request
 from harness.tools.isa.code import MachineCode, codes_in
 from harness.tools.isa.gate import CodeVerdict, judge_code
-from harness.tools.isa.network import build_only, code_record, codes_of, networks
+from harness.tools.isa.network import codes_of, networks
+from harness.tools.isa.record import build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain, find, need
 
 ENDING = ".isa"

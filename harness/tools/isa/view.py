@@ -24,7 +24,8 @@ from harness.measure.workbench import Request
 from harness.tools.isa.code import CodeChange, KernelDiff, MachineCode, codes_in, compare, find_matching
 from harness.tools.isa.gate import CodeVerdict, judge_code, percent
 from harness.tools.isa.instructions import GpuBuild, in_words
-from harness.tools.isa.network import CompiledCase, GpuNetwork, build_only, code_record, codes_of, networks, work_of
+from harness.tools.isa.network import GpuNetwork, codes_of, networks, work_of
+from harness.tools.isa.record import CompiledCase, build_only, code_record
 from harness.tools.isa.toolchain import MesaToolchain
 from harness.tools.shared.kernels.profile import Profile
 from harness.tools.shared.revision_options import case_ids, on_each_revision

@@ -14,7 +14,7 @@ from device_runner.device import Identity, PeakMemory
 from device_runner.runtimes.probe import DeviceProbe
 from device_runner.runtimes.probe.answers import BadAnswer, answer_of, memory_of
 from device_runner.session.identification import Description
-from harness.tools.doctor.device import examine_opencl
+from harness.tools.doctor.opencl import examine_opencl
 from harness.tools.shared.finding import Condition, DoctorFinding
 
 DEVICE = {

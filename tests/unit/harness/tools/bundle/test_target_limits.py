@@ -15,7 +15,8 @@ from harness.base.failures import UsageError
 from harness.cli import app
 from harness.compile.schedules.database import ScheduleOrigin, Schedules, TaskLimits
 from harness.measure.records.record import RecordFile
-from harness.tools.bundle.pack import KINDS, with_limits_of
+from harness.tools.bundle.pack import KINDS
+from harness.tools.bundle.target_limits import with_limits_of
 
 OTHER = Identity(
     "phone",

@@ -29,7 +29,7 @@ from harness.measure.records.record import Record, RecordFile, parse
 from harness.tools.isa.code import KernelCode, MachineCode, codes_in
 from harness.tools.isa.gate import exit_code, judge_code
 from harness.tools.isa.history import ENDING
-from harness.tools.isa.network import CompiledCase, code_record, identity_of
+from harness.tools.isa.record import CompiledCase, code_record, identity_of
 
 CASE, COMPILER = "tiny-texture-float32-untuned", "Mesa 1, LLVM 2"
 
