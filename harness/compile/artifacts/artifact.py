@@ -62,7 +62,7 @@ class CompileResult:
     launches: dict[str, dict[str, Any]] | None = None
     """By kernel (`paths.lowered_module.PlannedLaunch`); None of a library that others compiled."""
     work: list[dict[str, Any]] | None = None
-    """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None of a language model's, too."""
+    """By compiled function (`harness.compile.compiler.tir.OperatorWork`); None of any library of a language model."""
     effective_quirks: list[str] | None = None
     """Those of `quirks` whose workaround changed something; None where nobody watched them."""
     compile_cpu_s: float | None = None

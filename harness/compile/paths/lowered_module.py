@@ -190,7 +190,7 @@ class PlannedLaunch:
     """One kernel of a network."""
 
     threads: int | None
-    """Work items of one launch; None if an extent is no constant, or nobody looked."""
+    """Work items of one launch; None if an extent is no constant, and of a language model's."""
     group: int | None
     """Work items of one work group; None likewise."""
     per_inference: int | None

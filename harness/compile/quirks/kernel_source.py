@@ -163,8 +163,8 @@ QUIRKS = (
     ),
     Quirk(
         "flattened-index",
-        "places of a tensor that are divided are simplified wrongly where one loop or work-group goes through all of "
-        "them, as of what was tiled and reversed, or repeated and cut: wrong numbers, or some from beyond the tensor",
+        "a tensor that was tiled and reversed, or repeated, cut and tiled, is read at other places: wrong numbers, or "
+        "some from beyond the tensor",
         upstream="src/arith/iter_affine_map.cc: SplitFloorModConst takes falling and shifted iterators for others",
         workaround="`FlattenBuffer` does not see dividends where it would make other places of them",
         edits=Edits(tir=flatten_as_written),
