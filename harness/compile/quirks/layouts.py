@@ -227,7 +227,7 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put inputs, constants and results into buffers that no image keeps, or that are stored number by number."""
+    """Put inputs, constants, copies and results into buffers that no image keeps, or that are stored number by number."""
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     calls = (binding for binding in bindings(mod["main"]) if operator_name(binding.value) == "relax.call_tir")
@@ -237,7 +237,10 @@ def keep_bytes_in_buffers(mod: Any) -> Any:
         """Gives a variable the type of what it is bound to, which a rewritten call alone does not."""
 
         def visit_call_(self, call: Any) -> Any:
+            of_image = _has_no_texels(type_of(call))
             call = self.visit_expr_post_order(call)
+            if of_image and operator_name(call) == "relax.to_vdevice":
+                return call.args[0]
             kind = type_of(call)
             of_tensor = operator_name(call) == "relax.call_tir" and len(call.args) == 2 and is_tensor(kind)
             if not of_tensor or not (_has_no_texels(kind) or has_threads(mod[call.args[0]])):

@@ -105,3 +105,19 @@ def test_an_image_and_what_is_broadcast_over_it_compile(shape: tuple[int, ...], 
 
 def test_a_comparison_that_two_operators_read_compiles() -> None:
     assert "__kernel" in source(mask_and_its_opposite(), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
+
+
+def test_doubles_of_a_convolution_that_are_a_result_as_well_compile() -> None:
+    """TVM copies them into an image for the next kernel; no phone that is emulated here computes in them."""
+    from tvm import relax
+
+    weight = relax.const(np.ones((4, 4, 3, 3), "float32"))
+
+    def body(emit: Emit, data: Any) -> Any:
+        doubled = emit(relax.op.multiply(emit(relax.op.nn.conv2d(data, weight, padding=1)), relax.const(2.0)))
+        doubles = emit(relax.op.astype(doubled, "float64"))
+        again = emit(relax.op.sigmoid(emit(relax.op.astype(doubles, "float32"))))
+        return relax.Tuple([emit(relax.op.add(again, data)), doubles])
+
+    made = source(network(body, (2, 4, 8, 5)), quirks_for("texture", Precision.FLOAT32, as_shipped=False))
+    assert "double" in made
