@@ -692,6 +692,33 @@ def _tile(net: Draw) -> str:
     return net.add("Tile", net.integers(net.pick(1, 2), 1, *net.picks(len(net.shape) - 3, 1, 3), 2))
 
 
+def _roll(net: Draw) -> str:
+    net.grid()
+    axis = net.pick(-1, -2)
+    begin, cut, end = net.integers(0), net.integers(net.pick(1, 2, 3)), net.integers(9999)
+    before, behind = (net.apply("Slice", net.x, *ends, net.integers(axis)) for ends in ((begin, cut), (cut, end)))
+    return net.apply("Concat", behind, before, axis=axis)
+
+
+def _repeat(net: Draw) -> str:
+    """Repeat each number of an axis, as `repeat_interleave` is exported."""
+    net.grid()
+    axis, times = net.pick(*range(1, len(net.shape))), net.pick(2, 3)
+    before, behind = net.shape[: axis + 1], net.shape[axis + 1 :]
+    spread = net.apply("Expand", net.add("Unsqueeze", net.integers(axis + 1)), net.integers(*before, times, *behind))
+    return net.apply("Reshape", spread, net.integers(*before[:-1], before[-1] * times, *behind))
+
+
+def _shuffle(net: Draw) -> str:
+    """Let the channels of groups take turns, as ShuffleNet does."""
+    net.grid(net.pick(4, 8, 12))
+    batch, channels, *others = net.shape
+    groups = net.pick(2, 4)
+    apart = net.add("Reshape", net.integers(batch, groups, channels // groups, *others))
+    turned = net.apply("Transpose", apart, perm=[0, 2, 1, *range(3, 3 + len(others))])
+    return net.apply("Reshape", turned, net.integers(*net.shape))
+
+
 def _expand(net: Draw) -> str:
     net.tensor(net.pick(1, 2), net.pick(1, 3), 1, 5)
     shapes = ((1, 1, 4, 1), (2, *net.shape), (4, 5), (net.shape[0], 1, 6, 5))
@@ -993,6 +1020,9 @@ OPERATORS: dict[str, Operator] = {
     "trilu": _triangle,
     "eye_like": _eye,
     "tile": _tile,
+    "roll": _roll,
+    "repeat": _repeat,
+    "shuffle": _shuffle,
     "expand": _expand,
     "center_crop_pad": _crop,
     "col2im": _columns_to_image,
