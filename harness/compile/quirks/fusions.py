@@ -38,6 +38,7 @@ from harness.compile.compiler.tir import (
 )
 from harness.compile.paths.base import Edits
 from harness.compile.quirks.base import Quirk
+from harness.compile.quirks.kernel_source import hide_dividends, show_dividends
 from harness.compile.quirks.texels import spread_numbers
 
 AFTER_SCHEDULES = "RewriteDataflowReshape"
@@ -124,7 +125,8 @@ def _inline_shared(function: Any) -> Any:
 
     At an element-wise block with one producer and several readers `schedule_inline_blocks` leaves its loop; of a pool
     with several readers `Pool2D` inlines each as if it was the only one. From the last block to the first, as inlining
-    one gives those before it more readers.
+    one gives those before it more readers. Without a reduction, whose schedule needs bounds of places, dividends are
+    hidden until there is a schedule: `NormalizePrimFunc` makes other places of them, as `flattened-index` says.
     """
     schedule = s_tir.Schedule(function)
     blocks = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
@@ -140,10 +142,12 @@ def _inline_shared(function: Any) -> Any:
     pools = [block for block in blocks if info(block).is_reduction() and _CONV not in info(block).name]
     if all(len(readers[block]) < 2 for block in (*inner, *pools)):
         return function
+    reduces = any(info(block).is_reduction() for block in blocks)
     inlined = [block for block in inner if readers[block] and all(map(element_wise, readers[block]))]
     for block in reversed(inlined):
         schedule.compute_inline(block)
-    return schedule.mod["main"]
+    inline = schedule.mod["main"]
+    return inline if reduces else inline.with_body(hide_dividends(inline.body))
 
 
 def read_apart(function: Any) -> Any:
@@ -164,7 +168,8 @@ def _schedule_left(function: Any) -> Any:
     schedule, names = s_tir.Schedule(function), unbound_blocks(function)
     for name in names:
         dlight.adreno.Fallback.schedule_default(schedule, schedule.get_sblock(name))
-    return schedule.mod["main"] if names else function
+    scheduled = schedule.mod["main"] if names else function
+    return scheduled.with_body(show_dividends(scheduled.body))
 
 
 def collect_lanes(function: Any) -> Any:

@@ -35,7 +35,7 @@ _BUILTINS = ("tan", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 """Functions that OpenCL C has for numbers of every precision under these names."""
 
 _HIDDEN = "adreno_bench_hidden"
-"""The function that dividends are arguments of while `FlattenBuffer` runs; no kernel calls it."""
+"""The function that dividends are arguments of while TVM must not see them; no kernel calls it."""
 
 
 def shorten_names(mod: Any) -> Any:
@@ -101,7 +101,7 @@ def keep_bytes_apart(body: Any) -> Any:
 def flatten_as_written(passes: Passes) -> Passes:
     """Hide dividends from `FlattenBuffer`, but leave functions to it where its own places come to the same."""
     flatten, simplify = last_pass(passes, "FlattenBuffer"), last_pass(passes, "StmtSimplify")
-    hide, show = statement_pass("HideDividends", _hide_dividends), statement_pass("ShowDividends", _show_dividends)
+    hide, show = statement_pass("HideDividends", hide_dividends), statement_pass("ShowDividends", show_dividends)
 
     def run(mod: Any) -> Any:
         result, as_written = flatten(mod.clone()), show(flatten(hide(mod)))
@@ -114,14 +114,18 @@ def flatten_as_written(passes: Passes) -> Passes:
     return replace_last(passes, "FlattenBuffer", own_pass("FlattenBuffer", run))
 
 
-def _hide_dividends(body: Any) -> Any:
+def hide_dividends(body: Any) -> Any:
+    """Make each dividend an argument of a function that TVM does not know, so that it simplifies no division."""
+
     def rewrite(division: Any) -> Any:
         return type(division)(tirx.call_pure_extern(kind_of(division), _HIDDEN, division.a), division.b)
 
     return map_parts(body, (tirx.FloorDiv, tirx.FloorMod), rewrite)
 
 
-def _show_dividends(body: Any) -> Any:
+def show_dividends(body: Any) -> Any:
+    """Undo `hide_dividends`."""
+
     def rewrite(call: Any) -> Any:
         hidden = len(call.args) == 2 and getattr(call.args[0], "value", None) == _HIDDEN
         return call.args[1] if hidden else call

@@ -227,7 +227,7 @@ def copy_inputs_to_images(mod: Any) -> Any:
 
 
 def keep_bytes_in_buffers(mod: Any) -> Any:
-    """Put inputs, constants, copies and results into buffers that no image keeps, or that are stored number by number."""
+    """Put inputs, constants, copies and results into buffers that no image keeps, or that are stored one by one."""
     from tvm.relax.expr_functor import PyExprMutator, mutator
 
     calls = (binding for binding in bindings(mod["main"]) if operator_name(binding.value) == "relax.call_tir")
