@@ -426,19 +426,26 @@ def tiled_backwards() -> bytes:
     return bytes(network(nodes, {"x": [4]}, times=[3], last=[-1], beyond=[-13], axis=[0]).SerializeToString())
 
 
-def packed_beside_a_reversed_tile() -> bytes:
-    """A tensor that is taken for an image, beside numbers that stand in it eight times, from the last to the first."""
+def packed_beside_a_reversed_tile(*, reduced: bool) -> bytes:
+    """A tensor that is taken for an image, beside eight copies of its first numbers, from the last to the first."""
+    end = helper.make_node("ReduceMax", ["product"], ["y"], axes=[3])
     nodes = [
-        *(helper.make_node("Abs", ["z"], ["some"]), helper.make_node("Tile", ["some", "times"], ["tiled"])),
+        *(helper.make_node("Tanh", ["x"], ["image"]), helper.make_node("Reshape", ["image", "last"], ["flat"])),
+        *(
+            helper.make_node("Slice", ["flat", "axis", "size"], ["some"]),
+            helper.make_node("Tile", ["some", "times"], ["tiled"]),
+        ),
         helper.make_node("Slice", ["tiled", "last", "beyond", "axis", "last"], ["reversed"]),
-        helper.make_node("Reshape", ["reversed", "packed"], ["beside"]),
-        *(helper.make_node("Tanh", ["x"], ["image"]), helper.make_node("Add", ["image", "beside"], ["sum"])),
+        *(
+            helper.make_node("Reshape", ["reversed", "packed"], ["beside"]),
+            helper.make_node("Add", ["image", "beside"], ["sum"]),
+        ),
         *(helper.make_node("Sigmoid", ["sum"], ["gate"]), helper.make_node("Mul", ["sum", "gate"], ["product"])),
-        helper.make_node("Reshape", ["product", "last"], ["y"]),
+        end if reduced else helper.make_node("Reshape", ["product", "last"], ["y"]),
     ]
     shape = [1, 1, 1, 24, 4]
-    sizes: dict[str, Any] = {"times": [8], "last": [-1], "beyond": [-97], "axis": [0], "packed": shape}
-    return bytes(network(nodes, {"x": shape, "z": [12]}, **sizes).SerializeToString())
+    sizes: dict[str, Any] = {"size": [12], "times": [8], "last": [-1], "beyond": [-97], "axis": [0]}
+    return bytes(network(nodes, {"x": shape}, **sizes, packed=shape).SerializeToString())
 
 
 def cut_repetition() -> bytes:
@@ -778,8 +785,11 @@ def test_places_are_right_only_when_worked_around(
     assert (answer(net, path, but_for="flattened-index")[0] != right).any()
 
 
-def test_places_are_right_where_a_kernel_of_images_was_inlined_before_its_schedule(answer: Answer) -> None:
-    net = packed_beside_a_reversed_tile()
+@pytest.mark.parametrize("reduced", [False, True])
+def test_places_are_right_where_a_kernel_of_images_was_inlined_before_its_schedule(
+    answer: Answer, *, reduced: bool
+) -> None:
+    net = packed_beside_a_reversed_tile(reduced=reduced)
     np.testing.assert_allclose(answer(net, "texture"), answer(net, "cpu"), rtol=0, atol=1e-6)
 
 

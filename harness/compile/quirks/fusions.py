@@ -125,8 +125,9 @@ def _inline_shared(function: Any) -> Any:
 
     At an element-wise block with one producer and several readers `schedule_inline_blocks` leaves its loop; of a pool
     with several readers `Pool2D` inlines each as if it was the only one. From the last block to the first, as inlining
-    one gives those before it more readers. Without a reduction, whose schedule needs bounds of places, dividends are
-    hidden until there is a schedule: `NormalizePrimFunc` makes other places of them, as `flattened-index` says.
+    one gives those before it more readers. `NormalizePrimFunc` makes other places of dividends that inlining puts
+    together, as `flattened-index` says: they are hidden until there is a schedule. The schedule of a reduction needs
+    their bounds, so with one, blocks that divide are not inlined.
     """
     schedule = s_tir.Schedule(function)
     blocks = schedule.get_child_blocks(dlight.analysis.get_root_block(schedule))
@@ -143,6 +144,12 @@ def _inline_shared(function: Any) -> Any:
     if all(len(readers[block]) < 2 for block in (*inner, *pools)):
         return function
     reduces = any(info(block).is_reduction() for block in blocks)
+
+    def divides(block: Any) -> bool:
+        parts = parts_of(schedule.get(block).body.value)
+        return any(isinstance(part, (tirx.FloorDiv, tirx.FloorMod)) for part in parts)
+
+    inner = [block for block in inner if not (reduces and divides(block))]
     inlined = [block for block in inner if readers[block] and all(map(element_wise, readers[block]))]
     for block in reversed(inlined):
         schedule.compute_inline(block)
