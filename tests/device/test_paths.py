@@ -323,6 +323,22 @@ def one_number() -> bytes:
     return bytes(network(nodes, {"x": [1, 3, 4, 4, 4]}, ["y", "z"]).SerializeToString())
 
 
+def squares_both_ways() -> bytes:
+    """The length of columns to which the reversed ones were added: a reduction that reads four texels at a time."""
+    nodes = [
+        *(helper.make_node("Tanh", ["x"], ["tanh"]), helper.make_node("Reshape", ["tanh", "last"], ["flat"])),
+        helper.make_node("Slice", ["flat", "last", "beyond", "axis", "last"], ["reversed"]),
+        *(
+            helper.make_node("Reshape", ["reversed", "whole"], ["back"]),
+            helper.make_node("Add", ["tanh", "back"], ["sum"]),
+        ),
+        helper.make_node("ReduceL2", ["sum"], ["y"], axes=[3]),
+    ]
+    shape = [1, 3, 4, 4, 4]
+    net = network(nodes, {"x": shape}, last=[-1], beyond=[-193], axis=[0], whole=shape)
+    return bytes(net.SerializeToString())
+
+
 def classes_of_five() -> bytes:
     """One of four for each of five numbers, whose rows are no texels, and which two operators read."""
     nodes = [
@@ -730,7 +746,9 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
 
 
 @pytest.mark.parametrize(
-    "make", [*REARRANGED.values(), one_number, classes_of_five], ids=[*REARRANGED, "one number", "rows of five"]
+    "make",
+    [*REARRANGED.values(), one_number, classes_of_five, squares_both_ways],
+    ids=[*REARRANGED, "one number", "rows of five", "squares"],
 )
 def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
     for made, right in zip(answer(make(), "texture"), answer(make(), "cpu"), strict=True):

@@ -181,7 +181,8 @@ def _schedule_left(function: Any) -> Any:
 
 def collect_lanes(function: Any) -> Any:
     """Split each store that no vector can compute: lane by lane into private memory, and from there into the image."""
-    return function.with_body(_split_stores(function.body)) if any(map(_is_scalar, walk(function.body))) else function
+    scalar = any(_is_scalar(part) or _gathers(part) for part in walk(function.body))
+    return function.with_body(_split_stores(function.body)) if scalar else function
 
 
 def _split_stores(statement: Any) -> Any:
@@ -191,7 +192,7 @@ def _split_stores(statement: Any) -> Any:
         return loop
     stores = [part for part in walk(loop.body) if _is_scalar(part)]
     if not stores:
-        return loop
+        return _reduce_by_lane(loop)
     (realize,) = stores
     store = realize.block.body
     lanes = tirx.decl_buffer((loop.extent,), dtype_of(store.buffer), name="lanes", scope="local")
@@ -204,6 +205,24 @@ def _split_stores(statement: Any) -> Any:
 
     one_by_one = tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, replace(loop.body))
     return new_block(tirx.SeqStmt([one_by_one, with_body(loop, at_once)]), [lanes])
+
+
+def _reduce_by_lane(loop: Any) -> Any:
+    """Let the steps of a reduction that gather texels run lane by lane, before the loop that stores one."""
+    *steps, store = loop.body if isinstance(loop.body, tirx.SeqStmt) else [loop.body]
+    if not any(_gathers(part) for step in steps for part in walk(step)):
+        return loop
+    body = tirx.SeqStmt(steps) if len(steps) > 1 else steps[0]
+    one_by_one = tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, body)
+    return tirx.SeqStmt([one_by_one, with_body(loop, store)])
+
+
+def _gathers(part: Any) -> bool:
+    """Return whether this is a block that stores numbers of several texels in private memory."""
+    store = part.block.body if is_block(part) else None
+    if not isinstance(store, tirx.BufferStore) or store.buffer.scope() != "local":
+        return False
+    return any(_is_apart(load, store.indices[-1]) for load in parts_of(store.value))
 
 
 def _is_scalar(part: Any) -> bool:
@@ -220,16 +239,24 @@ def _has_vector_form(part: Any, lane: Any) -> bool:
     buffer = buffer_read(part)
     if buffer is not None and dtype_of(buffer) == "bool":
         return False  # OpenCL has no vectors of them
-    if buffer is not None and "texture" in str(buffer.scope()):  # a texel in its own order, or one of its lanes
-        *place, of_texel = part.indices
-        varying = place if lane.same_as(of_texel) else part.indices
-        return not any(lane.same_as(each) for index in varying for each in parts_of(index))
+    if buffer is not None and "texture" in str(buffer.scope()):
+        return not _is_apart(part, lane)
     if not hasattr(part, "op"):
         return True
     name = part.op.name.rpartition(".")[2]
     if name == "if_then_else" and any(map(lane.same_as, parts_of(part.args[0]))):
         return False  # a padding that ends within a texel
     return bool(part.op.get_attr("TVectorizable")) or name in _OWN_RULE
+
+
+def _is_apart(part: Any, lane: Any) -> bool:
+    """Return whether this loads four numbers that are neither a texel in its own order nor one of its lanes."""
+    buffer = buffer_read(part)
+    if buffer is None or "texture" not in str(buffer.scope()):
+        return False
+    *place, of_texel = part.indices
+    varying = place if lane.same_as(of_texel) else part.indices
+    return any(lane.same_as(each) for index in varying for each in parts_of(index))
 
 
 _COLLECT = before("TextureFlatten", "StoreWholeTexels", collect_lanes, make=function_pass)
