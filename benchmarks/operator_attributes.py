@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -719,6 +720,31 @@ def _shuffle(net: Draw) -> str:
     return net.apply("Reshape", turned, net.integers(*net.shape))
 
 
+def _beside_itself(net: Draw) -> str:
+    """Combine a tensor with its own numbers at other places, and reduce that: TVM makes one kernel of it."""
+    net.grid()
+    net.go_on(net.add(net.pick(*UNITS)))
+    size, moved = math.prod(net.shape), net.add("Reshape", net.integers(-1))
+    for move in net.picks(net.pick(1, 2, 3), "reverse", "turn", "repeat"):
+        parts = net.pick(*(count for count in (1, 2, 3, 4, 5, 6) if size % count == 0))
+        if move == "reverse":
+            moved = net.apply(
+                "Slice", moved, net.integers(-1), net.integers(-size - 1), net.integers(0), net.integers(-1)
+            )
+        elif move == "turn":
+            rows = net.apply("Reshape", moved, net.integers(parts, size // parts))
+            moved = net.apply("Reshape", net.apply("Transpose", rows, perm=[1, 0]), net.integers(-1))
+        else:
+            begin = int(net.rng.integers(size - size // parts + 1))
+            part = net.apply("Slice", moved, net.integers(begin), net.integers(begin + size // parts))
+            moved = net.apply("Tile", part, net.integers(parts))
+    net.go_on(net.add(net.pick("Add", "Mul", "Max"), net.apply("Reshape", moved, net.integers(*net.shape))))
+    if net.chance():
+        net.go_on(net.add("Mul", net.add("Sigmoid")))
+    axes = sorted(net.order(len(net.shape))[: net.pick(0, 1, 2)])
+    return net.add(net.pick("ReduceSum", "ReduceMax", "ReduceL2"), net.integers(*axes)) if axes else net.x
+
+
 def _expand(net: Draw) -> str:
     net.tensor(net.pick(1, 2), net.pick(1, 3), 1, 5)
     shapes = ((1, 1, 4, 1), (2, *net.shape), (4, 5), (net.shape[0], 1, 6, 5))
@@ -1023,6 +1049,7 @@ OPERATORS: dict[str, Operator] = {
     "roll": _roll,
     "repeat": _repeat,
     "shuffle": _shuffle,
+    "beside_itself": _beside_itself,
     "expand": _expand,
     "center_crop_pad": _crop,
     "col2im": _columns_to_image,
