@@ -27,6 +27,11 @@ Program FromSource(const Device& device, const std::string& source) {
   return program;
 }
 
+cl_int Build(cl_program program, const Device& device) {
+  const cl_device_id id = device.facts().id;
+  return clBuildProgram(program, 1, &id, nullptr, nullptr, nullptr);
+}
+
 Program FromBinary(const Device& device, const std::string& binary) {
   const cl_device_id id = device.facts().id;
   const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
@@ -65,10 +70,22 @@ Programs::Programs(std::string_view source) {
 cl_program Programs::Get(Device& device, const std::string& name) {
   Program& program = built_[{device.index(), name}];
   if (program) return program.get();
+  const auto [whole, is_new] = whole_.try_emplace(device.index());
+  if (is_new && sources_.size() > 1) {
+    std::string all;
+    for (const auto& [_, source] : sources_) all += source + "\n";
+    whole->second = FromSource(device, all);
+    if (Build(whole->second.get(), device) != CL_SUCCESS) whole->second.reset();
+  }
+  return whole->second ? whole->second.get() : GetAlone(device, name);
+}
+
+cl_program Programs::GetAlone(Device& device, const std::string& name) {
+  Program& program = built_[{device.index(), name}];
+  if (program) return program.get();
   program = FromSource(device, sources_[name]);
-  const cl_device_id id = device.facts().id;
-  const cl_int code = clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr);
-  if (code != CL_SUCCESS) {
+  if (const cl_int code = Build(program.get(), device); code != CL_SUCCESS) {
+    const cl_device_id id = device.facts().id;
     TVM_FFI_THROW(InternalError) << "OpenCL build error for device=" << id << "\nError: " << ErrorName(code) << "\n"
                                  << BuildLog(program.get(), id);
   }
@@ -89,7 +106,7 @@ std::string Programs::SaveBinaries(Device& device) {
   writer.Number(sources_.size());
   for (const auto& [name, source] : sources_) {
     writer.Text(name);
-    writer.Text(Binary(Get(device, name)));
+    writer.Text(Binary(GetAlone(device, name)));
   }
   return writer.Release();
 }
