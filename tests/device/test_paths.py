@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compile_once import SEED, unless_large, zoo_compiled, zoo_truth
+from compile_once import SEED, truth, unless_large, zoo_compiled, zoo_truth
 from compile_requests import request_for
 from onnx import TensorProto, helper
 from small_networks import network, values
@@ -525,7 +525,7 @@ def zoo_answer(runtime: Any, common: Path) -> Answer:
     """Run a network of the zoo on a path, on the same inputs every time. It is compiled once."""
 
     def run(name: str, path: str, *, entry: str = "main_to_host") -> Answers:
-        return call(runtime, *zoo_compiled(common, name, path), entry, "cpu" if path == "cpu" else "opencl")
+        return call(runtime, *zoo_compiled(common, name, path), entry)
 
     return run
 
@@ -542,13 +542,13 @@ def answer(runtime: Any, tmp_path: Path) -> Answer:
         (out / "model.onnx").write_bytes(model)
         request = request_for(out / "model.onnx", path, as_shipped=as_shipped)
         request = replace(request, quirks=[quirk for quirk in request.quirks if quirk != but_for])
-        return call(runtime, out, compile_model(request, out), entry, "cpu" if path == "cpu" else "opencl")
+        return call(runtime, out, compile_model(request, out), entry)
 
     return run
 
 
-def call(tvm: Any, folder: Path, made: CompileResult, entry: str, kind: str) -> Answers:
-    device = tvm.device(kind)
+def call(tvm: Any, folder: Path, made: CompileResult, entry: str) -> Answers:
+    device = tvm.device("opencl")
     machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(folder / made.library)), [device] * made.vdevices)
     inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], SEED)
     machine.set_input(entry, *(tvm.runtime.tensor(array) for array in inputs.values()))
@@ -563,8 +563,8 @@ def call(tvm: Any, folder: Path, made: CompileResult, entry: str, kind: str) -> 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 @pytest.mark.parametrize("entry", ["main", "main_to_host"])
-def test_tiny_is_right(zoo_answer: Answer, path: str, entry: str) -> None:
-    np.testing.assert_allclose(zoo_answer("tiny", path, entry=entry), zoo_answer("tiny", "cpu"), rtol=0, atol=1e-5)
+def test_tiny_is_right(zoo_answer: Answer, tmp_path: Path, path: str, entry: str) -> None:
+    np.testing.assert_allclose(zoo_answer("tiny", path, entry=entry)[0], zoo_truth(tmp_path, "tiny"), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
@@ -576,7 +576,7 @@ def test_several_outputs_keep_their_order(answer: Answer, path: str, entry: str)
 
 
 def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: Answer) -> None:
-    (right,) = answer(small(), "cpu")
+    (right,) = truth(small())
     (worked_around,) = answer(small(), "texture")
     (as_shipped,) = answer(small(), "texture", as_shipped=True)
     np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5)
@@ -585,7 +585,7 @@ def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: An
 
 @pytest.mark.long
 def test_a_copy_between_images_of_different_layouts_is_made_only_when_worked_around(answer: Answer) -> None:
-    right = answer(pooled_into_a_smaller_image(), "cpu")
+    right = truth(pooled_into_a_smaller_image())
     np.testing.assert_allclose(answer(pooled_into_a_smaller_image(), "texture"), right, rtol=0, atol=1e-5)
     with pytest.raises(RuntimeError, match="OpenCL Error, code=-30: CL_INVALID_VALUE"):
         answer(pooled_into_a_smaller_image(), "texture", but_for="image-to-image-copy")
@@ -593,18 +593,18 @@ def test_a_copy_between_images_of_different_layouts_is_made_only_when_worked_aro
 
 @pytest.mark.long
 def test_calls_of_one_function_on_an_image_and_on_a_buffer_are_right(answer: Answer) -> None:
-    right = answer(convolved_with_a_sum(), "cpu")  # without the workaround this process dies of SIGSEGV
+    right = truth(convolved_with_a_sum())  # without the workaround this process dies of SIGSEGV
     np.testing.assert_allclose(answer(convolved_with_a_sum(), "texture"), right, rtol=0, atol=1e-4)
 
 
 @pytest.mark.long
 def test_average_pool_into_an_image_is_right(answer: Answer) -> None:
-    np.testing.assert_allclose(answer(averaged(), "texture"), answer(averaged(), "cpu"), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(answer(averaged(), "texture"), truth(averaged()), rtol=0, atol=1e-5)
 
 
 @pytest.mark.long
 def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answer: Answer) -> None:
-    (right,) = answer(grouped(), "cpu")
+    (right,) = truth(grouped())
     for path in ("opencl", "texture"):
         (worked_around,) = answer(grouped(), path)
         np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5, err_msg=path)
@@ -615,7 +615,7 @@ def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answ
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["silu", "silu of silu", "gelu", "elu", "relu and sum"])
 def test_an_activation_that_reads_a_convolution_twice_is_right(answer: Answer, name: str) -> None:
-    np.testing.assert_allclose(answer(activated(name), "texture"), answer(activated(name), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(activated(name), "texture"), truth(activated(name)), rtol=0, atol=1e-4)
 
 
 @pytest.mark.long
@@ -627,7 +627,7 @@ def test_a_fused_kernel_without_a_schedule_is_named_by_its_operators(answer: Ans
 
 @pytest.mark.long
 def test_gelu_in_an_image_is_right_only_when_worked_around(answer: Answer) -> None:
-    (right,) = answer(gelu_without_bias(), "cpu")
+    (right,) = truth(gelu_without_bias())
     (worked_around,) = answer(gelu_without_bias(), "texture")
     (defect,) = answer(gelu_without_bias(), "texture", but_for="texture-scalar-call")
     np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-4)
@@ -637,12 +637,12 @@ def test_gelu_in_an_image_is_right_only_when_worked_around(answer: Answer) -> No
 @pytest.mark.long
 @pytest.mark.parametrize("make", [pooled_and_activated, squeezed])
 def test_what_reads_a_pool_twice_or_spreads_a_pixel_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
-    np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(make(), "texture"), truth(make()), rtol=0, atol=1e-4)
 
 
 @pytest.mark.long
 def test_a_1x1_convolution_and_its_own_input_are_right_only_when_worked_around(answer: Answer) -> None:
-    np.testing.assert_allclose(answer(residual(), "texture"), answer(residual(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(residual(), "texture"), truth(residual()), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match=r"requires all the consumer\(s\)"):
         answer(residual(), "texture", but_for="texture-shared-input")
 
@@ -650,14 +650,14 @@ def test_a_1x1_convolution_and_its_own_input_are_right_only_when_worked_around(a
 @pytest.mark.long
 @pytest.mark.parametrize("parts", [(8, 8), (4, 12), (16, 32, 16)])
 def test_a_split_of_channels_is_right_only_when_worked_around(answer: Answer, parts: tuple[int, ...]) -> None:
-    np.testing.assert_allclose(answer(split(parts), "texture"), answer(split(parts), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(split(parts), "texture"), truth(split(parts)), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match="channel size"):
         answer(split(parts), "texture", but_for="split-channels-layout")
 
 
 @pytest.mark.parametrize("make", [masked, present, chosen_in_texels])
 def test_a_comparison_as_numbers_is_right_only_when_worked_around(answer: Answer, make: Callable[[], bytes]) -> None:
-    (right,) = answer(make(), "cpu")
+    (right,) = truth(make())
     (made,) = answer(make(), "texture")
     np.testing.assert_allclose(made, right, rtol=0, atol=1e-4)
     (wrong,) = answer(make(), "texture", but_for="vector-bool-cast")
@@ -666,25 +666,25 @@ def test_a_comparison_as_numbers_is_right_only_when_worked_around(answer: Answer
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_tangents_are_right_only_when_worked_around(answer: Answer, path: str) -> None:
-    np.testing.assert_allclose(answer(tangents(), path), answer(tangents(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(tangents(), path), truth(tangents()), rtol=0, atol=1e-4)
     with pytest.raises((RuntimeError, CompileFailure), match=r"OpenCL build error|Unresolved call tirx.tan"):
         answer(tangents(), path, but_for="builtin-suffix")
 
 
 @pytest.mark.parametrize("make", [running_sum, ranks])
 def test_operators_in_more_axes_are_right(answer: Answer, make: Callable[[], bytes]) -> None:
-    np.testing.assert_allclose(answer(make(), "texture")[0], answer(make(), "cpu")[0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(answer(make(), "texture")[0], truth(make())[0], rtol=0, atol=1e-5)
 
 
 def test_an_input_as_large_as_a_packed_one_is_right(answer: Answer) -> None:
     """As shipped, the process dies."""
-    np.testing.assert_allclose(answer(boxes(), "texture"), answer(boxes(), "cpu"), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(answer(boxes(), "texture"), truth(boxes()), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.BOOL, TensorProto.UINT8])
 def test_an_input_that_no_image_can_hold_is_right(answer: Answer, kind: int) -> None:
     net = numbers_without_texels(kind)
-    for got, right in zip(answer(net, "texture"), answer(net, "cpu"), strict=True):
+    for got, right in zip(answer(net, "texture"), truth(net), strict=True):
         np.testing.assert_allclose(got, right, rtol=0, atol=1e-5)
     with pytest.raises(CompileFailure, match="Unsupported Channel Size"):
         answer(net, "texture", but_for="texture-of-bytes")
@@ -740,7 +740,7 @@ def test_choices_in_the_conditions_of_others_are_right_and_soon_built(answer: An
 
 
 def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> None:
-    np.testing.assert_allclose(answer(ragged(), "texture"), answer(ragged(), "cpu"), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(answer(ragged(), "texture"), truth(ragged()), rtol=0, atol=1e-5)
     with pytest.raises((RuntimeError, CompileFailure)):
         answer(ragged(), "texture", but_for="texture-scalar-schedule")
 
@@ -751,13 +751,13 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
     ids=[*REARRANGED, "one number", "rows of five", "squares"],
 )
 def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
-    for made, right in zip(answer(make(), "texture"), answer(make(), "cpu"), strict=True):
+    for made, right in zip(answer(make(), "texture"), truth(make()), strict=True):
         np.testing.assert_allclose(made, right, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [gated_volume, normalised_volume, places_of_least])
 def test_a_volume_that_is_taken_for_an_image_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
-    np.testing.assert_allclose(answer(make(), "texture"), answer(make(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(make(), "texture"), truth(make()), rtol=0, atol=1e-4)
 
 
 def test_a_volume_is_convolved_and_multiplied_in_one_kernel(tmp_path: Path) -> None:
@@ -778,7 +778,7 @@ def test_a_volume_is_convolved_and_multiplied_in_one_kernel(tmp_path: Path) -> N
     ids=["difference", "product", "shift"],
 )
 def test_bytes_that_are_cast_are_right_only_when_worked_around(answer: Answer, path: str, net: bytes) -> None:
-    (right,) = answer(net, "cpu")
+    (right,) = truth(net)
     np.testing.assert_allclose(answer(net, path)[0], right, rtol=0, atol=1e-3)
     (as_shipped,) = answer(net, path, but_for="narrow-integers")
     assert np.abs(as_shipped - right).max() > 1
@@ -786,7 +786,7 @@ def test_bytes_that_are_cast_are_right_only_when_worked_around(answer: Answer, p
 
 @pytest.mark.parametrize("kind", [TensorProto.INT8, TensorProto.UINT8], ids=["signed", "unsigned"])
 def test_texels_of_bytes_that_lie_apart_are_right_only_when_worked_around(answer: Answer, kind: int) -> None:
-    np.testing.assert_array_equal(answer(integers_apart(kind), "texture"), answer(integers_apart(kind), "cpu"))
+    np.testing.assert_array_equal(answer(integers_apart(kind), "texture"), truth(integers_apart(kind)))
     with pytest.raises(RuntimeError, match="OpenCL build error"):
         answer(integers_apart(kind), "texture", but_for="bytes-apart")
 
@@ -808,13 +808,13 @@ def test_places_are_right_where_a_kernel_of_images_was_inlined_before_its_schedu
     answer: Answer, *, reduced: bool
 ) -> None:
     net = packed_beside_a_reversed_tile(reduced=reduced)
-    np.testing.assert_allclose(answer(net, "texture"), answer(net, "cpu"), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(answer(net, "texture"), truth(net), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.INT16, TensorProto.INT32], ids=["int16", "int32"])
 def test_integers_are_in_no_image(answer: Answer, tmp_path: Path, kind: int) -> None:
     """As floats, small ones are denormal numbers, which a device may read as zeros."""
-    np.testing.assert_array_equal(answer(integers_apart(kind), "texture"), answer(integers_apart(kind), "cpu"))
+    np.testing.assert_array_equal(answer(integers_apart(kind), "texture"), truth(integers_apart(kind)))
     (tmp_path / "net.onnx").write_bytes(integers_apart(kind))
     compile_model(request_for(tmp_path / "net.onnx", "texture"), tmp_path)
     texels = re.findall(r"as_(\w+)4\(READ_IMAGE", (tmp_path / "kernels.cl").read_text())
@@ -822,13 +822,13 @@ def test_integers_are_in_no_image(answer: Answer, tmp_path: Path, kind: int) -> 
 
 
 def test_a_remainder_of_bytes_is_right_only_when_worked_around(answer: Answer) -> None:
-    np.testing.assert_array_equal(answer(remainder(), "opencl"), answer(remainder(), "cpu"))
+    np.testing.assert_array_equal(answer(remainder(), "opencl"), truth(remainder()))
     with pytest.raises(RuntimeError, match="OpenCL build error"):
         answer(remainder(), "opencl", but_for="narrow-integers")
 
 
 def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answer) -> None:
-    np.testing.assert_allclose(answer(chosen(), "texture"), answer(chosen(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(chosen(), "texture"), truth(chosen()), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match=r"elements of type T\.bool"):
         answer(chosen(), "texture", but_for="bool-layout-transform")
 
@@ -836,14 +836,14 @@ def test_a_choice_by_a_comparison_is_right_only_when_worked_around(answer: Answe
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_a_scatter_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
-    np.testing.assert_allclose(answer(scattered(), path), answer(scattered(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(scattered(), path), truth(scattered()), rtol=0, atol=1e-4)
     with pytest.raises(CompileFailure, match="Cannot find a block with the name: root"):
         answer(scattered(), path, but_for="opaque-kernel-schedule")
 
 
 @pytest.mark.long
 def test_a_padding_behind_a_convolution_stays_within_local_memory(tmp_path: Path, answer: Answer) -> None:
-    np.testing.assert_allclose(answer(padded(), "opencl"), answer(padded(), "cpu"), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(answer(padded(), "opencl"), truth(padded()), rtol=0, atol=1e-4)
     (tmp_path / "padded.onnx").write_bytes(padded())
     for as_shipped in (False, True):
         made = compile_model(request_for(tmp_path / "padded.onnx", "opencl", as_shipped=as_shipped), tmp_path)
@@ -853,14 +853,14 @@ def test_a_padding_behind_a_convolution_stays_within_local_memory(tmp_path: Path
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_a_padding_behind_a_depthwise_convolution_is_right_only_when_worked_around(answer: Answer, path: str) -> None:
-    (right,) = answer(padded_depthwise(), "cpu")
+    (right,) = truth(padded_depthwise())
     np.testing.assert_allclose(answer(padded_depthwise(), path)[0], right, rtol=0, atol=1e-4)
     (as_shipped,) = answer(padded_depthwise(), path, but_for="reduction-extents")
     assert not np.abs(as_shipped - right).max() < 0.1 * np.abs(right).max()  # what is not written may be NaN
 
 
 def test_the_first_channel_of_a_mean_is_right_only_when_worked_around(answer: Answer) -> None:
-    (right,) = answer(first_mean(), "cpu")
+    (right,) = truth(first_mean())
     np.testing.assert_allclose(answer(first_mean(), "opencl")[0], right, rtol=0, atol=1e-4)
     (as_shipped,) = answer(first_mean(), "opencl", but_for="reduction-extents")
     assert not np.abs(as_shipped - right).max() < 0.1 * np.abs(right).max()
@@ -868,7 +868,7 @@ def test_the_first_channel_of_a_mean_is_right_only_when_worked_around(answer: An
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_a_kernel_with_a_shortened_name_is_right(answer: Answer, path: str) -> None:
-    np.testing.assert_allclose(answer(long_name(), path), answer(long_name(), "cpu"), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(answer(long_name(), path), truth(long_name()), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture", "clml"])
@@ -884,7 +884,7 @@ def test_a_long_name_of_a_kernel_is_shortened_and_kept(tmp_path: Path, path: str
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 def test_names_and_operators_of_caffe2_are_right(answer: Answer, path: str) -> None:
-    right = answer(as_caffe2_exports_it(), "cpu")
+    right = truth(as_caffe2_exports_it())
     np.testing.assert_allclose(answer(as_caffe2_exports_it(), path), right, rtol=0, atol=1e-5)
 
 
