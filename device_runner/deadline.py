@@ -28,14 +28,11 @@ class Deadline:
 
     def attempts(self, every_s: float) -> Iterator[None]:
         """Yield at least once, then again after each pause of `every_s`, until the time is over."""
-        while True:
-            yield
-            remaining = self.remaining_s
-            if not remaining:
-                return
+        yield
+        while remaining := self.remaining_s:
             time.sleep(min(every_s, remaining))
-            if not self.remaining_s:
-                return
+            if self.remaining_s:
+                yield
 
 
 def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
