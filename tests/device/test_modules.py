@@ -49,6 +49,7 @@ def answer(run: Answer, tmp_path: Path) -> Answer:
 
     def answer(mod: Any, path: str, *inputs: nets.Array, name: str = "main", **words: Any) -> nets.Array:
         compiled = bench.compile(mod, path, **words)
+        assert path != "texture" or compiled.facts["image_kernels"]
         library = compiled.export_library(tmp_path / f"{len(list(tmp_path.iterdir()))}.so")
         return run(library, compiled.devices, *inputs, name=name)
 

@@ -211,8 +211,3 @@ def test_a_library_has_the_name_that_tvm_gives_it() -> None:
     function = nets.by_hand()["main"].with_attr("global_symbol", "forward")
     compiled = bench.compile(tvm.IRModule({tvm.ir.GlobalVar("part"): function}), "opencl")
     assert {"main", "forward"} <= set(re.findall(r"[a-z]+", compiled.executable.as_text()))
-
-
-@pytest.mark.parametrize("name", nets.LAYOUT_TRAPS)
-def test_what_is_behind_a_convolution_in_images_compiles(name: str) -> None:
-    assert bench.compile(nets.followed(nets.LAYOUT_TRAPS[name]), "texture").facts["image_kernels"] > 0
