@@ -16,7 +16,7 @@ DURATIONS = ROOT / "tests" / "durations.json"
 MOST = 50
 PAGE = """# The fifty longest tests
 
-Seconds with the set-up that a test waits for, beside three other workers: {part:,.0f} s in all. Made by
+Seconds with the set-up that a test waits for, beside up to three other workers: {part:,.0f} s in all. Made by
 
 ```
 make durations
