@@ -59,12 +59,19 @@ def parse(file: Path) -> Any:
         # Every ONNX file begins with field 1, the version of the format, a small number.
         if data[0] == 0x08 and data[1:2] < b"\x20":
             raise ModelError(f"{file} is truncated or damaged", hint=_GET_AGAIN) from error
+        if data.startswith(b"version https://git-lfs."):
+            raise ModelError(f"{file} is a pointer of Git LFS", hint="get the network: `git lfs pull`") from error
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX") from error
     del data  # a copy of all that the model holds
-    if not model.ir_version or not model.graph.node:
+    if not model.ir_version or not model.HasField("graph"):
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
-    if not model.graph.output:
-        raise ModelError(f"{file} has no outputs", hint="export it with what it is to compute")
+    outputs = [output.name for output in model.graph.output]
+    if not outputs or not model.graph.node:
+        without = "operators" if outputs else "outputs"
+        raise ModelError(f"{file} has no {without}", hint="export it with what it is to compute")
+    if len(set(outputs)) < len(outputs):  # which ONNX's checker does not notice
+        twice = next(name for name in outputs if outputs.count(name) > 1)
+        raise ModelError(f"{file} has two outputs with the name {twice!r:.100}", hint="export it with one of them")
     _require_bounded_functions(file, model)
     for tensor in tensors(model):
         if not is_external(tensor):

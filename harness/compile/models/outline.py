@@ -111,20 +111,24 @@ def check(file: Path, model: Any) -> None:
     """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
     import onnx
 
-    newest = int(onnx.defs.onnx_opset_version())
-    for own in model.opset_import:
-        if own.domain in ("", "ai.onnx") and own.version > newest:  # which the checker takes for good
+    sets = [own.version for own in model.opset_import if own.domain in ("", "ai.onnx")]
+    for kind, version, newest in (
+        ("IR version", model.ir_version, int(onnx.IR_VERSION)),
+        ("operator set", max(sets, default=0), onnx.defs.onnx_opset_version()),  # which the checker takes for good
+    ):
+        if version > newest:
             raise ModelError(
-                f"{file} is in operator set {own.version}, and onnx {onnx.__version__} knows them up to {newest}",
+                f"{file} is in {kind} {version}, and onnx {onnx.__version__} knows them up to {newest}",
                 hint="export it with an older one, or install a newer onnx",
             )
     try:
         onnx.checker.check_model(_with_ends(outline(model)))
     except (onnx.checker.ValidationError, ValueError, TypeError) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = " ".join(str(error).partition("==> Context")[0].split()).rstrip(".") or type(error).__name__
         kind = reason.partition("No Op registered for ")[2].partition(" ")[0]
         since = [each.since_version for each in onnx.defs.get_all_schemas_with_history() if each.name == kind]
-        how = f"with operator set {min(since)}" if since else "without custom operators" if kind else "again"
+        other = "without custom operators" if kind or "opset import for" in reason else "again"
+        how = f"with operator set {min(since)}" if since else other
         problem = f"{file} is not a valid ONNX model: {reason}"
         raise ModelError(problem, hint=f"export it {how}", evidence=str(error)) from error
 

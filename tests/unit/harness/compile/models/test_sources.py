@@ -106,6 +106,35 @@ def test_a_network_that_computes_nothing(tmp_path: Path) -> None:
         OnnxFile("mine", saved(tmp_path, model)).prepare(tmp_path)
 
 
+def test_a_network_without_operators(tmp_path: Path) -> None:
+    model = relu_model()
+    del model.graph.node[:]
+    with pytest.raises(ModelError, match=r"model\.onnx has no operators"):
+        load(saved(tmp_path, model))
+
+
+def test_two_outputs_with_one_name(tmp_path: Path) -> None:
+    """ONNX's checker takes them; an answer by name has one of them."""
+    model = relu_model()
+    model.graph.output.append(model.graph.output[0])
+    with pytest.raises(ModelError, match=r"has two outputs with the name 'z'"):
+        load(saved(tmp_path, model))
+
+
+def test_a_pointer_of_git_lfs(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n")
+    with pytest.raises(ModelError, match="is a pointer of Git LFS: get the network: `git lfs pull`"):
+        load(file)
+
+
+def test_the_reason_of_the_checker_is_whole(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node[1].input[0] = "nobody"
+    with pytest.raises(ModelError, match=r"input 'nobody' of node: name:.* is not output of any previous nodes: exp"):
+        load(saved(tmp_path, model))
+
+
 def test_structurally_invalid_model(tmp_path: Path) -> None:
     model = relu_model()
     model.graph.node[1].input[0] = "nobody"
@@ -317,6 +346,20 @@ def test_an_operator_set_of_the_future_is_refused(tmp_path: Path) -> None:
     model = relu_model()
     model.opset_import[0].version = 999
     with pytest.raises(ModelError, match=r"is in operator set 999, and onnx .* knows them up to"):
+        load(saved(tmp_path, model))
+
+
+def test_an_ir_version_of_the_future_is_refused(tmp_path: Path) -> None:
+    model = relu_model()
+    model.ir_version = 99
+    with pytest.raises(ModelError, match=r"is in IR version 99, .* knows them up to .*: export it with an older one"):
+        load(saved(tmp_path, model))
+
+
+def test_operators_of_a_domain_without_operator_set_are_custom_ones(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node[1].domain = "my.ops"
+    with pytest.raises(ModelError, match=r"No opset import for domain 'my.ops': export it without custom operators"):
         load(saved(tmp_path, model))
 
 
