@@ -35,7 +35,8 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-IN_ASCII = {ord(sign): other for sign, other in zip("±\u00d7→\u2013—µ·≤≥…", "~x>--u.<>~", strict=True)}
+_SIGNS = ("±\u00d7→\u2013—µ·≤≥…°✓✗○■▁▂▃▄▅▆▇█", "~x>--u.<>~ +xo#.:-=+*%#")
+IN_ASCII = {ord(sign): other for sign, other in zip(*_SIGNS, strict=True)}
 """What is printed, sign by sign, where a terminal or a pipe has ASCII alone."""
 
 

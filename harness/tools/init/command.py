@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 from collections.abc import Sequence
@@ -78,7 +79,10 @@ def init(
     except FileExistsError:
         raise _already_exists(file) from None
     except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}", hint="name a file in a folder of yours") from error
+        with contextlib.suppress(OSError):
+            file.unlink()  # what a full disk cut off
+        hint = "name a file in a folder of yours, on a disk with room"
+        raise UsageError(f"cannot write {file}: {error.strerror}", hint=hint) from error
     suite = "" if file == DEFAULT_SUITE else f" --suite {shlex.quote(str(file))}"
     device, remarks = _phones()
     of = f" with {', '.join(str(model_file.onnx) for model_file in search.models)}" if search and search.models else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +47,18 @@ def init(*words: str) -> str:
     done = CliRunner().invoke(app, ["init", *words])
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def test_a_full_disk_leaves_no_empty_suite_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second `init` said that it exists, and every other command that a key is missing."""
+
+    def refuse(*_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(command, "suite_text", refuse)
+    done = CliRunner().invoke(app, ["init"])
+    assert "cannot write adreno-bench.toml: No space left" in str(done.exception)
+    assert not Path("adreno-bench.toml").exists()
 
 
 def test_networks_below_the_folder_become_a_suite_that_can_be_built(tmp_path: Path) -> None:
