@@ -30,6 +30,7 @@ MOST_HEADER_BYTES = 1 << 16
 """What describes one member: a long name, say."""
 CHUNK_BYTES = 1 << 20
 NOT_OURS = "the file was not made by adreno-bench"
+NO_RESULTS = "name the folder that run.sh wrote; if this is it, remove that file"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -40,6 +41,11 @@ def ending_of(path: Path) -> str:
         kinds = ", ".join(ENDINGS)
         raise UsageError(f"{path} is not a known kind of archive", hint=f"use {kinds}, or a folder's name")
     return ending
+
+
+def name_inside(archive: Path) -> str:
+    """Return the name of the folder in an archive that `write_archive` makes, or of a folder itself."""
+    return archive.name.split(".")[0] if ending_of(archive) else archive.name
 
 
 def write_archive(folder: Path, out: Path) -> None:
@@ -56,7 +62,7 @@ def write_archive(folder: Path, out: Path) -> None:
             tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
         ):
             for path in _files_of(folder):
-                name = PurePosixPath(out.name.split(".")[0]) / path.relative_to(folder)
+                name = PurePosixPath(name_inside(out)) / path.relative_to(folder)
                 archive.add(path, name.as_posix(), filter=_plain)
         scratch.replace(out)
     finally:
@@ -107,7 +113,7 @@ def find_files(
             continue
         name = inner[-1]
         if name not in limits or len(member.parts) > 2 or not content:
-            raise UsageError(f"{source} has {str(member)!r}, which a bundle's runner never writes", hint="remove it")
+            raise UsageError(f"{source} has {str(member)!r}, which a bundle's runner never writes", hint=NO_RESULTS)
         if name in files:
             raise UsageError(f"{source} has {name} twice", hint="pack one results folder only")
         files[name] = content.save(scratch / name, limits[name])
@@ -120,7 +126,7 @@ def _in_folder(source: Path, limits: Mapping[str, int], ignored: Collection[str]
         if path.name in ignored:
             continue
         if path.name not in limits or path.is_symlink() or not path.is_file():
-            raise UsageError(f"{path} is not a file that a bundle's runner writes", hint="remove it")
+            raise UsageError(f"{path} is not a file that a bundle's runner writes", hint=NO_RESULTS)
         _require_size(path.name, path.stat().st_size, limits[path.name])
         files[path.name] = path
     return files
@@ -192,8 +198,11 @@ def _blaming(source: Path) -> Iterator[None]:
     """Turn whatever comes of reading an archive into one line."""
     try:
         yield
+    except FileNotFoundError:
+        raise UsageError(f"there is no {source}", hint="correct its path") from None
     except (tarfile.TarError, OSError, ValueError, LookupError, RecursionError) as error:
-        raise UsageError(f"{source} cannot be read: {error}", hint="was it copied whole?") from None
+        hint = "is it a .tar, .tar.gz or .tar.zst, and copied whole?"
+        raise UsageError(f"{source} cannot be read: {error}", hint=hint) from None
 
 
 @contextmanager

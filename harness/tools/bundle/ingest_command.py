@@ -49,7 +49,10 @@ def ingest(
     added = _add(read, file)
     _keep_peaks(read)
     if len(read.manifest.builds) == 1:
-        (out_whole if as_json else out)(json_array(read.records) if as_json else results_table(read.records))
+        if as_json:
+            out_whole(json_array(read.records))
+        elif read.records:
+            out(f"{results_table(read.records)}\n")
         code = exit_code(record.outcome for record in read.records)
     else:
         result = verdicts_of(read, rule.rules)
@@ -58,11 +61,12 @@ def ingest(
         else:
             parts = verdicts.verdict_table(result.cases), verdicts.unfit(result.fitness)
             out_parts(*parts, verdicts.undecided(result))
+            out("")
         code = compare.exit_code(result)
     if not as_json:
         short = f"; {counted(len(read.missing), 'turn was', 'turns were')} not run" if read.missing else ""
         earlier = f"; {counted(doubles, 'was', 'were')} there already" if (doubles := len(read.records) - added) else ""
-        out(f"\n{counted(added, 'record')} of bundle {read.bundle[:12]} went to {records}{earlier}{short}")
+        out(f"{counted(added, 'record')} of bundle {read.bundle[:12]} went to {records}{earlier}{short}")
     raise typer.Exit(code)
 
 

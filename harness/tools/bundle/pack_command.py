@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -87,11 +88,14 @@ def pack(
 
 def _summary(packed: PackedBundle) -> str:
     """Return what was packed, and what to do with it."""
+    from harness.tools.bundle.archive import name_inside
+
     turns = counted(len(packed.manifest.turns), "turn")
     cases = counted(len({turn.case for turn in packed.manifest.turns}), "case")
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases}, {turns}, bundle {packed.id[:12]}"]
     lines += [f"{case.case} was not built: {case.artifact.failure['message']}" for case in packed.failures]
-    lines.append("unpack it there, run `sh run.sh RESULTS`, and give RESULTS to `adreno-bench ingest`")
+    script = shlex.quote(f"{name_inside(packed.file)}/run.sh")
+    lines.append(f"unpack it there, run `sh {script} RESULTS`, and give RESULTS to `adreno-bench ingest`")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ say() { echo "[$(date +%H:%M:%S)] $*" >&2; }
 end() { code=$1; shift; echo "run.sh: $*" >&2; exit "$code"; }
 lost() { end 4 "$results cannot be written: is there space?"; }
 
+case ${1-} in -*) end 2 "usage: sh run.sh [RESULTS]" ;; esac
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 here=$(cd "$here" && pwd) || exit 4
 mkdir -p "${1:-results}/work/lines" || end 4 "${1:-results} cannot be made"
@@ -131,7 +132,7 @@ add device
 
 total=0
 while read -r build case; do total=$((total + 1)); done <turns
-say "$total turns, $done_before done before"
+say "turns: $total, done before: $done_before"
 turn=0
 while read -r build case <&3; do
   turn=$((turn + 1))

@@ -377,6 +377,29 @@ def test_an_archive_with_more_than_results_is_refused(rig: Rig, name: str, why: 
         rig.read(archive(rig.root / "r.tar", {**content, name: b"x"}))
 
 
+def test_another_folder_than_the_results_is_not_to_be_emptied(rig: Rig) -> None:
+    """`ingest .` said of the suite file: remove it."""
+    (rig.root / "here").mkdir()
+    (rig.root / "here" / "adreno-bench.toml").touch()
+    with pytest.raises(UsageError, match=r"runner writes: name the folder that run\.sh wrote"):
+        rig.read(rig.root / "here")
+
+
+def test_another_kind_of_archive_and_none(rig: Rig) -> None:
+    (rig.root / "results.zip").write_bytes(b"PK\x03\x04" + bytes(1024))
+    with pytest.raises(UsageError, match=r"cannot be read: .*: is it a \.tar, \.tar\.gz or \.tar\.zst"):
+        rig.read(rig.root / "results.zip")
+    results = rig.run(rig.pack())
+    with pytest.raises(UsageError, match=r"there is no .*/none\.tar\.gz: correct its path"):
+        rig.read(results, bundle=rig.root / "none.tar.gz")
+
+
+def test_the_command_that_is_to_be_run_there_names_the_folder_in_the_archive(rig: Rig) -> None:
+    from harness.tools.bundle.pack_command import _summary
+
+    assert "run `sh 'of mine/run.sh' RESULTS`" in _summary(rig.pack("of mine.tar.gz"))
+
+
 def two_builds(rig: Rig, head_ms: float, error: float = 0.0) -> BundleResults:
     """A bundle whose base takes 2 ms, run; each session takes another time, within half a percent of what is said."""
     base = rig.pack("base.tar.gz")
