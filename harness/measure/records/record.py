@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -240,10 +241,13 @@ class RecordFile:
         self.path = path
 
     def require_writable(self) -> None:
-        """Raise RigFailure if records cannot be kept here, UsageError if it is no file; nothing is made."""
+        """Raise RigFailure if records cannot be kept here, UsageError if it is no file of records; nothing is made."""
         self.require_file()
         try:
             require_writable(self.path)
+            with suppress(FileNotFoundError), self.path.open("rb") as file:
+                if file.read(1) not in b"{\n":  # a model, say, which a line at its end would destroy
+                    raise UsageError(f"{self.path} is not a file of records", hint="name another one, or a new one")
         except OSError as error:
             raise self._not_written(error) from error
 

@@ -102,6 +102,23 @@ def test_a_record_of_another_schema_is_refused_by_its_name(tmp_path: Path, schem
     assert ("upgrade" in loaded.skipped[0]) is (schema == 3)
 
 
+@pytest.mark.parametrize("content", [b"\x08\x0a\x12", b"paths = []\n", b"<html>"])
+def test_no_record_is_added_to_a_file_of_another_kind(tmp_path: Path, content: bytes) -> None:
+    """`run --records net.onnx` destroyed the network."""
+    file = tmp_path / "net.onnx"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"net\.onnx is not a file of records: name another one"):
+        RecordFile(file).require_writable()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"\n"])
+def test_records_are_added_to_a_file_of_records(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "records.jsonl"
+    RecordFile(file).require_writable()
+    file.write_bytes(content)
+    RecordFile(file).require_writable()
+
+
 def test_a_missing_file_holds_nothing(tmp_path: Path) -> None:
     assert RecordFile(tmp_path / "none.jsonl").load().records == []
 
