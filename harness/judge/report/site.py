@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,7 +154,8 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     """
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():
-        raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
+        run = f"`adreno-bench history run ALL --config {shlex.quote(str(project.config))}`"
+        raise UsageError(f"there are no results in {project.results}", hint=f"{run} measures")
     output: list[str] = []
 
     def hear(line: str) -> None:
