@@ -7,6 +7,7 @@ gone. It still stands: TVM reports an error of the program.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import math
 import os
@@ -219,7 +220,7 @@ class RpcSession:
         raise_if_interrupted()
         try:
             try:
-                with self._relay.deadline(max(timeout_s, 0.001)):
+                with _without_collection(), self._relay.deadline(max(timeout_s, 0.001)):
                     yield
             finally:
                 raise_if_interrupted()
@@ -370,6 +371,22 @@ class RpcProgram:
             if len(samples) != repeat or not all(0 <= sample < math.inf for sample in samples):
                 raise ValueError(f"the device timed {repeat} runs with {len(samples)} times, not all of them finite")
             return samples
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep Python from freeing cycles, which every thread that makes objects does, during a remote call.
+
+    TVM frees a remote object by a remote call. It waits for the connection, which has the call that goes on, and keeps
+    Python's lock, which that call needs: both wait for ever. `VirtualMachine.get_outputs` puts its machine in a cycle.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _close_what_tvm_left(port: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import socket
 import threading
 from dataclasses import dataclass
@@ -119,3 +121,41 @@ def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
         assert type(caught.value) is owner
         peers = [connection.raddr for connection in psutil.Process().net_connections("tcp4") if connection.raddr]
         assert relay.port not in [peer.port for peer in peers]
+
+
+class Remote:
+    """An object on the device, in a cycle as `VirtualMachine.get_outputs` makes it, which the device is to free."""
+
+    freed = 0
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        Remote.freed += 1
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_no_thread_frees_a_remote_object_in_a_cycle_during_a_call(breaks: bool) -> None:
+    """It waited for the connection with Python's lock, and the call for the lock: `ops` hung, deaf to every signal."""
+    opened = RpcSession.__new__(RpcSession)
+    deadline = SimpleNamespace(deadline=lambda _: contextlib.nullcontext(), open=True, cut=lambda: None)
+    vars(opened).update(_failure=None, _relay=deadline)
+    gc.collect()
+    before, things = Remote.freed, list[list[int]]()
+    Remote()
+
+    def make_objects() -> None:
+        things.extend([n] for n in range(50_000))
+
+    with contextlib.suppress(Failure), opened.calling("running lib.so", 5.0):
+        worker = threading.Thread(target=make_objects)
+        worker.start()
+        worker.join()
+        during = Remote.freed - before
+        if breaks:
+            raise ValueError("TVM says something")
+    assert during == 0
+    assert gc.isenabled()
+    make_objects()
+    assert Remote.freed - before == 1
