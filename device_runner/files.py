@@ -31,10 +31,7 @@ _OTHERS = (
 
 
 def what_else(path: Path) -> str:
-    """Name what is there instead of a file, such as `a FIFO`, which blocks its readers.
-
-    Empty for a file or nothing.
-    """
+    """Name what is there instead of a file, such as `a FIFO`, which blocks its readers. Empty for a file or nothing."""
     try:
         mode = path.stat().st_mode
     except OSError:

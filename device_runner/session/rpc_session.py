@@ -218,11 +218,17 @@ class RpcSession:
         if self._failure:
             raise self._failure
         raise_if_interrupted()
+        collecting = gc.isenabled()
+        # A thread that frees a remote object in a cycle, such as `VirtualMachine.get_outputs` makes, calls the device.
+        # It waits for the connection, which this call has, and keeps Python's lock, which this call needs: for ever.
+        gc.disable()
         try:
             try:
-                with _without_collection(), self._relay.deadline(max(timeout_s, 0.001)):
+                with self._relay.deadline(max(timeout_s, 0.001)):
                     yield
             finally:
+                if collecting:
+                    gc.enable()
                 raise_if_interrupted()
         except Exception as error:
             raise self._diagnosis(error, doing, timeout_s) from error
@@ -371,22 +377,6 @@ class RpcProgram:
             if len(samples) != repeat or not all(0 <= sample < math.inf for sample in samples):
                 raise ValueError(f"the device timed {repeat} runs with {len(samples)} times, not all of them finite")
             return samples
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Keep Python from freeing cycles, which every thread that makes objects does, during a remote call.
-
-    TVM frees a remote object by a remote call. It waits for the connection, which has the call that goes on, and keeps
-    Python's lock, which that call needs: both wait for ever. `VirtualMachine.get_outputs` puts its machine in a cycle.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _close_what_tvm_left(port: int) -> None:

@@ -248,7 +248,7 @@ def load_suite(file: Path) -> Suite:
     if other := what_else(file):
         raise UsageError(f"the suite {file} is {other}, not a file", hint="name a TOML file with --suite")
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")  # with the mark that editors on Windows put first
         data = tomllib.loads(text)
     except FileNotFoundError:
         raise UsageError(f"there is no suite file {file}", hint="`adreno-bench init` writes one") from None

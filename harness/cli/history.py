@@ -67,7 +67,6 @@ def run(
     from harness.measure.workbench import opening
 
     project = runs.load_project(config)
-    project.require_commits(commits)
     chosen = load_suite(suite or checkout() / DEFAULT_SUITE) if suite or complete else None
     cases = chosen.cases if chosen else []
     if chosen and chosen.schedules:

@@ -131,10 +131,7 @@ class Request:
         return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:
-        """Resolve a name or labels to the name of one device.
-
-        Raises `AmbiguousDevice`, `UnknownDevice`.
-        """
+        """Resolve a name or labels to the name of one device. Raises `AmbiguousDevice`, `UnknownDevice`."""
         return selection.select_one(words, self.cache, progress.say)
 
     def builder(self, progress: Progress) -> Builder:

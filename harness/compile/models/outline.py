@@ -112,10 +112,9 @@ def check(file: Path, model: Any) -> None:
     import onnx
 
     sets = [own.version for own in model.opset_import if own.domain in ("", "ai.onnx")]
-    for kind, version, newest in (
-        ("IR version", model.ir_version, int(onnx.IR_VERSION)),
-        ("operator set", max(sets, default=0), onnx.defs.onnx_opset_version()),  # which the checker takes for good
-    ):
+    newest_ir, newest_set = int(onnx.IR_VERSION), onnx.defs.onnx_opset_version()  # the checker takes later sets
+    versions = ("IR version", model.ir_version, newest_ir), ("operator set", max(sets, default=0), newest_set)
+    for kind, version, newest in versions:
         if version > newest:
             raise ModelError(
                 f"{file} is in {kind} {version}, and onnx {onnx.__version__} knows them up to {newest}",

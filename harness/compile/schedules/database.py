@@ -149,10 +149,7 @@ def read(file: Path) -> Schedules:
 
 
 def read_as(file: Path, sha256: str) -> Schedules:
-    """Read the schedules of a file, which must have this hash: a build reads what its key says.
-
-    Raises UsageError.
-    """
+    """Read the schedules of a file, which must have this hash: a build reads what its key says. Raises UsageError."""
     schedules = read(file)
     if schedules.sha256 != sha256:
         raise UsageError(f"{file} was changed while this ran", hint="run again")

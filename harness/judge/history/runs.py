@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,16 +24,11 @@ from harness.base.suite import load_suite
 from harness.base.terminal import write
 from harness.judge.history import asv_process
 from harness.judge.history.results import newest_records, record_files, state_of_quirks
-from harness.judge.revisions.git import GitFailure, git
 from harness.judge.revisions.repository import build_variables, configuration
 from harness.measure.progress import STILL, Silence
 from harness.measure.records.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
-NOTHING_NEW = "No commit hashes selected"
-"""asv's line before it ends with 1 because no commit is left to measure."""
-NOTATION = ("", "NEW", "ALL", "EXISTING", "TAGS", "HASHFILE")
-"""asv's words in place of commits."""
 FRONT_PAGE = "asv's own front page is in place of ours; `adreno-bench history publish` writes both"
 """asv's line after `asv publish`."""
 LONGEST_SILENCE_S = 4 * 3600.0
@@ -55,25 +49,13 @@ class Project:
     results: Path
     html: Path
     environments: Path
-    repo: Path
-    """Nothing is there if the commits come from another host."""
-
-    def require_commits(self, commits: str) -> None:
-        """Raise UsageError for commits that a repository of this host does not have."""
-        if self.repo.is_dir() and commits.partition(":")[0] not in NOTATION:
-            try:
-                git(self.repo, "rev-list", "--max-count=1", "--first-parent", *shlex.split(commits), "--")
-            except GitFailure as failure:
-                if "bad revision" in failure.evidence:
-                    hint = f"`git -C {shlex.quote(str(self.repo))} log --oneline` lists them; ALL takes each"
-                    raise UsageError(f"there are no commits {commits} in {self.repo}", hint=hint) from failure
 
 
 def load_project(config: Path) -> Project:
     """Read an asv configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
     conf = configuration(config)
-    places = (conf.results_dir, conf.html_dir, conf.env_dir, conf.repo)
-    return Project(config.resolve(), *(config.resolve().parent / place for place in places))
+    home = config.resolve().parent
+    return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
 
 
 def machine_of(identity: Identity) -> dict[str, str]:
@@ -226,15 +208,8 @@ def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str
     """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
     suite = variables.get(asv_process.SUITE)
     silence_s = max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
-    nothing_new = False
-
-    def hear(line: str) -> None:
-        nonlocal nothing_new
-        nothing_new |= NOTHING_NEW in line
-        write(line)
-
-    code = asv(project, arguments, variables, hear, silence_s=silence_s, going_on=_on_devices)
-    if code not in (0, ASV_SOME_FAILED) and not nothing_new:
+    code = asv(project, arguments, variables, silence_s=silence_s, going_on=_on_devices)
+    if code not in (0, ASV_SOME_FAILED):
         raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
     return code
 

@@ -26,6 +26,8 @@ from harness.judge.history.results import MACHINE_FILE, record_files, state_of_q
 from harness.judge.history.runs import ASV_SOME_FAILED, machine_of, new_records, register
 from harness.measure.records.record import Record
 
+NOTHING_NEW = "No commit hashes selected"
+"""asv's error if no commit is left to measure."""
 JUST_DISCOVER = ["just-discover"]
 """What asv asks for when it only wants to know which benchmarks there are."""
 
@@ -57,8 +59,38 @@ def install() -> None:
 def measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> int:
     """Run asv on the device that the environment names, and return asv's exit code: 0 if the rig worked.
 
-    Raises asv's `UserError` if the device cannot be opened, or if results of another device have the machine's name.
+    Raises asv's `UserError` if the device cannot be opened, if results of another device have the machine's name, or
+    for commits that do not exist. If no commit is left to measure, the rig worked.
     """
+    from asv.util import ProcessError, UserError
+
+    with _errors() as errors:
+        try:
+            code = _measure(asv_run, conf, options)
+        except ProcessError as error:
+            if "bad revision" not in str(error.stderr):
+                raise
+            commits = options.get("range_spec")
+            raise UserError(f"there are no commits {commits} in {conf.repo}: ALL takes each") from None
+    return 0 if NOTHING_NEW in errors else code
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[list[str]]:
+    """Yield what asv prints as errors."""
+    from asv.console import log
+
+    errors, original = list[str](), log.error
+
+    def error(message: str, *args: Any, **options: Any) -> None:
+        errors.append(message)
+        original(message, *args, **options)
+
+    with mock.patch.object(log, "error", error):
+        yield errors
+
+
+def _measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> int:
     if asv_process.IDENTITY in os.environ or options.get("bench") == JUST_DISCOVER:
         return asv_run(**options) or 0
     identity, machine = _file_under(Path(conf.results_dir), options.get("machine") or "")

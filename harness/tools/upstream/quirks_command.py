@@ -122,7 +122,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
         out_json([_plain_report(quirk, report, states) for quirk, report in reports])
         return
     missing = [quirk.id for quirk, report in reports if report is None]
-    out(f"{len(reports) - len(missing)} reports in {folder}, the table in {folder / TABLE}")
+    out(f"{counted(len(reports) - len(missing), 'report')} in {folder}, the table in {folder / TABLE}")
     if missing:
         out(f"{NO_REPORT}: {', '.join(missing)}")
 

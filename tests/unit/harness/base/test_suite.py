@@ -182,3 +182,9 @@ def test_distributions_of_inputs_are_checked_when_the_suite_is_read(tmp_path: Pa
     assert str(model.drawn["tokens"]) == "integers(0, 9)"
     with pytest.raises(UsageError, match="is not a distribution"):
         load_suite(write(tmp_path, text.format("dice(6)")))
+
+
+def test_a_suite_may_begin_with_the_mark_of_editors_on_windows(tmp_path: Path) -> None:
+    file = tmp_path / "adreno-bench.toml"
+    file.write_bytes(b'\xef\xbb\xbfmodels = ["tiny"]\r\npaths = ["opencl"]\r\n')
+    assert load_suite(file).paths == ["opencl"]

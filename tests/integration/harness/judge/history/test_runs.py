@@ -131,18 +131,6 @@ def test_after_a_kill_that_came_when_all_was_measured_nothing_is_missing(
     assert (made.records, made.not_installed) == ([], [])
 
 
-def test_a_night_without_a_new_commit_is_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`history run NEW` ended with 4: asv ends with 1 if no commit is left."""
-    project = load_project(a_config(tmp_path))
-    code = "import sys; print('· No commit hashes selected'); sys.exit(1)"
-    stand_in_for_asv(tmp_path, monkeypatch, code)
-    made = run(project, HistoryRequest("virtual", None, "NEW"), PHONE)
-    assert (made.records, made.not_installed) == ([], [])
-    assert "No commit hashes selected" in capsys.readouterr().out
-
-
 def test_output_of_asv_can_be_had_line_by_line(tmp_path: Path) -> None:
     said: list[str] = []
     assert asv(load_project(a_config(tmp_path)), ["show", "--nonsense"], output=said.append) == 2

@@ -20,7 +20,6 @@ from harness.cli import app
 from harness.judge.history import asv_process, releases, runs
 from harness.judge.history.runs import HistoryRequest, load_project, machine_of, register, run
 from harness.judge.report.site import publish
-from harness.judge.revisions.repository import commit, init
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
 
@@ -107,18 +106,6 @@ def test_before_anything_was_measured_there_is_nothing_to_publish(tmp_path: Path
     command = r"`adreno-bench history run ALL --config /.*/asv\.conf\.json` measures"
     with pytest.raises(UsageError, match=f"there are no results in .*: {command}"):
         publish(load_project(a_config(tmp_path)))
-
-
-def test_commits_that_the_repository_lacks_are_refused_before_a_device_is_opened(tmp_path: Path) -> None:
-    """asv ended in a traceback."""
-    project = load_project(a_config(tmp_path))
-    project.require_commits("v9..v10")  # no repository is here: asv says so
-    init(project.repo)
-    with pytest.raises(UsageError, match=r"there are no commits v9\.\.v10 in .*: `git -C .* log --oneline` lists"):
-        project.require_commits("v9..v10")
-    commit(project.repo, "0.26.0")
-    for there in ("", "NEW", "ALL", "HEAD", "0.26.0^!", "HASHFILE:commits.txt"):
-        project.require_commits(there)
 
 
 @pytest.mark.usefixtures("_in_this_process")

@@ -66,9 +66,7 @@ def test_publishing_says_how_many_steps_of_asv_and_pages_of_ours_are_done(
     monkeypatch.setattr(site_module, "asv", asv)
     (results / "benchmarks.json").write_text("{}")
     said: list[str] = []
-    publish(
-        Project(tmp_path / "asv.conf.json", results, tmp_path / "html", tmp_path / "env", tmp_path), step=said.append
-    )
+    publish(Project(tmp_path / "asv.conf.json", results, tmp_path / "html", tmp_path / "env"), step=said.append)
     assert said[:3] == [
         "asv has done [ 25.00%] · Loading results",
         "reading the results",

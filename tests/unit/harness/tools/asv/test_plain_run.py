@@ -77,3 +77,35 @@ def test_a_machine_file_is_of_another_device_whatever_name_it_has(tmp_path: Path
     assert plain_run._is_other(file, IDENTITY)
     file.write_text("{torn")
     assert plain_run._is_other(file, IDENTITY)
+
+
+@pytest.fixture
+def _in_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(asv_process.IDENTITY, "{}")
+
+
+@pytest.mark.usefixtures("_in_a_history")
+def test_a_night_without_a_new_commit_is_no_failure() -> None:
+    """`history run NEW` ended with 4: asv ends with 1 if no commit is left."""
+    from asv.console import log
+
+    def asv_run(**_: object) -> int:
+        log.error(message)
+        return 1
+
+    message = "No commit hashes selected"
+    assert plain_run.measure(asv_run, SimpleNamespace(), {}) == 0
+    message = "No environments selected"
+    assert plain_run.measure(asv_run, SimpleNamespace(), {}) == 1
+
+
+@pytest.mark.usefixtures("_in_a_history")
+def test_commits_that_do_not_exist_are_named_in_one_line() -> None:
+    """asv ended in a traceback."""
+    from asv.util import ProcessError, UserError
+
+    def asv_run(**_: object) -> int:
+        raise ProcessError(["git"], 128, "", "fatal: bad revision 'v9'")
+
+    with pytest.raises(UserError, match=r"there are no commits v9 in repo: ALL takes each"):
+        plain_run.measure(asv_run, SimpleNamespace(repo="repo"), {"range_spec": "v9"})
