@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
@@ -90,7 +89,7 @@ def open_device(
     `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
     """
     opened = _opener(name, runtime)
-    with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress, step) as device:
+    with lease(name, leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress, step) as device:
         yield device
 
 
@@ -118,18 +117,12 @@ def is_built_in(name: str) -> bool:
 
 def tell(name: str, cache: Path, case: str, step: str) -> None:
     """Let `adreno-bench devices` show what we are doing on this device, which we hold."""
-    lease_note(name, _leases(cache), case, step)
+    lease_note(name, leases(cache), case, step)
 
 
 def in_use(cache: Path) -> Mapping[str, Holder]:
     """Return the devices that processes of this host hold at this moment, and who holds them."""
-    return holders(_leases(cache))
-
-
-def remove_files(name: str, cache: Path) -> None:
-    """Remove all files of a device that every host has, with what was pushed to it. Raises `DeviceBusy`."""
-    with lease(name, _leases(cache), timeout_s=0):
-        shutil.rmtree(cache / name)
+    return holders(leases(cache))
 
 
 @contextmanager
@@ -182,22 +175,23 @@ def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
 
 
 def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
-    owner = holder_of(entry.name, _leases(cache))
+    owner = holder_of(entry.name, leases(cache))
     if not owner:
         return entry
     state = "busy" if entry.state == "ready" else entry.state  # a phone that was lost in use is `offline`
-    waiting = queue_length(entry.name, _leases(cache))
+    waiting = queue_length(entry.name, leases(cache))
     used = {"used by": str(owner)} | ({"waiting": str(waiting)} if waiting else {})
     return DeviceEntry(entry.name, entry.kind, state, {**entry.detail, **used}, owner)
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
     """Return the numbered virtual phones that are in use; idle ones are not listed."""
-    names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
+    names = [path.stem for path in leases(cache).glob(f"{VIRTUAL}-*.json")]
     numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
     entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]
     return [entry for entry in entries if entry.owner]
 
 
-def _leases(cache: Path) -> Path:
+def leases(cache: Path) -> Path:
+    """Return the folder of the locks of devices."""
     return cache / "leases"

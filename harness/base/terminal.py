@@ -35,8 +35,7 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-_SIGNS = ("±\u00d7→\u2013—µ·≤≥…°✓✗○■▁▂▃▄▅▆▇█", "~x>--u.<>~ +xo#.:-=+*%#")
-IN_ASCII = {ord(sign): other for sign, other in zip(*_SIGNS, strict=True)}
+IN_ASCII = str.maketrans("±\u00d7→\u2013—µ·≤≥…°✓✗○■▁▂▃▄▅▆▇█", "~x>--u.<>~ +xo#.:-=+*%#")
 """What is printed, sign by sign, where a terminal or a pipe has ASCII alone."""
 
 

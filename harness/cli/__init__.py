@@ -115,8 +115,7 @@ def _call() -> None:
         if _while_printing(error):
             forget(sys.stdout)
             _end(f"cannot write {OUTPUT}: {error.strerror}: redirect it to a place with room", ExitCode.RIG_FAILURE)
-        way_out = "or name a file on another disk, or set ADRENO_BENCH_CACHE to a folder there"
-        if full := disk_full(error, cache_root(), Path.cwd(), otherwise=way_out):
+        if full := disk_full(error, cache_root(), Path.cwd(), otherwise="or use another disk (ADRENO_BENCH_CACHE)"):
             _end(str(full), ExitCode.RIG_FAILURE)
         advice = ", set ADRENO_BENCH_CACHE to one" if _in_cache(error, cache_root()) else ""
         what = f"{error.filename}: {error.strerror}" if error.filename else str(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,7 +153,7 @@ def publish(project: Project, docs: str = "", step: Step = no_step) -> Published
     """
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():
-        run = f"`adreno-bench history run ALL --config {shlex.quote(str(project.config))}`"
+        run = f"`adreno-bench history run ALL --config {project.config}`"
         raise UsageError(f"there are no results in {project.results}", hint=f"{run} measures")
     output: list[str] = []
 

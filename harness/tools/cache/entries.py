@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from device_runner import registry
 from device_runner.failures import DeviceBusy
 from device_runner.files import SCRATCH_SUFFIX
+from device_runner.lease import lease
 from harness.base.tool import CacheKind, tools
 
 DEVICES = "devices"
@@ -199,7 +200,8 @@ def _remove(root: Path, entry: CacheEntry) -> bool:
     """Remove an entry unless it is in use; return whether it is gone."""
     try:
         if entry.kind == DEVICES:
-            registry.remove_files(entry.key, root)
+            with lease(entry.key, registry.leases(root), timeout_s=0):
+                shutil.rmtree(root / entry.key)
         else:
             with _alone(root if entry.kind == UNKNOWN.name else root / entry.kind, entry):
                 for path in entry.paths:
