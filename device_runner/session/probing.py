@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ class SessionProbe:
     """
 
     def __init__(self, session: Process, probe: DeviceProbe) -> None:
-        self._session = session
+        self._session: Process = weakref.proxy(session)  # a cycle would keep it, and TVM has room for 32 sessions
         self._probe = probe
         self._module: Any = None
         self._counted_places = 0

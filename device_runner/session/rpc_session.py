@@ -219,8 +219,8 @@ class RpcSession:
             raise self._failure
         raise_if_interrupted()
         collecting = gc.isenabled()
-        # A thread that frees a remote object in a cycle, such as `VirtualMachine.get_outputs` makes, calls the device.
-        # It waits for the connection, which this call has, and keeps Python's lock, which this call needs: for ever.
+        # A thread that frees a remote object in a cycle calls the device. It waits for the connection, which this call
+        # has, and keeps Python's lock, which this call needs: for ever.
         gc.disable()
         try:
             try:
@@ -328,7 +328,7 @@ class RpcProgram:
             self._device.sync()
             self.inferences += 1
             elapsed_ms = (time.perf_counter() - started) * 1e3
-            outputs = copy_tensors(self._vm.get_outputs(entry))
+            outputs = outputs_of(self._vm.module, entry)
         return outputs, elapsed_ms
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
@@ -338,7 +338,7 @@ class RpcProgram:
     def timed_answer(self, *, timeout_s: float) -> list[Array]:
         """Return what `host_entry` left at the end of its last inference."""
         with self._session.calling(f"reading what {self._loadable.library.name} timed", timeout_s):
-            return copy_tensors(self._vm.get_outputs(self._loadable.host_entry))
+            return outputs_of(self._vm.module, self._loadable.host_entry)
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Return samples of `entry` by the device's timer, on the inputs of the last `run`."""
@@ -396,11 +396,15 @@ def _decoded(device: Any, attribute: str) -> str:
         return ""
 
 
-def copy_tensors(value: Any) -> list[Array]:
-    """Copy tensors from the device. Raises ValueError if they are larger than any network's."""
+def outputs_of(machine: Any, function: str, *place: int) -> list[Array]:
+    """Copy what a function of a Relax VM returned last, or one of its results. Raises ValueError beyond any network's.
+
+    `VirtualMachine.get_outputs` would leave a cycle, which keeps the session until Python looks for garbage: TVM has
+    room for 32 sessions.
+    """
     arrays: list[Array] = []
     left = OUTPUT_LIMIT_BYTES
-    for tensor in _leaves(value):
+    for tensor in _leaves(machine, function, *place):
         left -= math.prod(tensor.shape) * tensor.dtype.itemsize
         if left < 0:
             raise ValueError(f"the outputs have more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
@@ -408,9 +412,9 @@ def copy_tensors(value: Any) -> list[Array]:
     return arrays
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
+def _leaves(machine: Any, function: str, *place: int) -> Iterator[Any]:
+    fields = machine["get_output_arity"](function, *place)
+    if fields < 0:
+        yield machine["get_output"](function, *place)
+    for field in range(fields):
+        yield from _leaves(machine, function, *place, field)

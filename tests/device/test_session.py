@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +71,23 @@ def test_a_program_answers_right_and_is_timed_by_two_clocks(
     assert (len(wall_ms), len(device_ms)) == (3, 4)
     assert min(wall_ms) > 0
     assert min(device_ms) > 0
+
+
+def test_a_session_is_gone_with_its_context_and_waits_for_no_collection(
+    device: AdbDevice, opencl_program: Loadable
+) -> None:
+    """TVM has room for 32, and Python may look for garbage after as many."""
+    gc.collect()
+    gc.disable()
+    try:
+        with opened(device) as session:
+            program = session.load(opencl_program, timeout_s=CALL_S)
+            program.run([matrix()], timeout_s=CALL_S)
+            gone = weakref.ref(session.remote)
+        del session, program
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_library_is_sent_once(device: AdbDevice, cpu_program: Loadable) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from device_runner.deadline import Deadline
 from device_runner.device import Array, Launch, Loadable
 from device_runner.failures import DeviceFull
-from device_runner.session.rpc_session import RpcProgram, RpcSession, copy_tensors
+from device_runner.session.rpc_session import RpcProgram, RpcSession, outputs_of
 from device_runner.store import sha256_of
 from harness.compile.compiler.compat import tvm
 from harness.tools.llm.config import CONTEXT
@@ -85,8 +85,7 @@ class Machine(RpcProgram):
             self._vm.invoke_stateful(function)
             self._device.sync()
             self._loadable = replace(self._loadable, entry=function, host_entry=function)
-            outputs = self._vm.module["get_output"](function, 0) if first else self._vm.get_outputs(function)
-            return copy_tensors(outputs)
+            return outputs_of(self._vm.module, function, *[0] * first)
 
 
 def bring_folder(session: RpcSession, files: Mapping[str, Path], deadline: Deadline) -> str:
