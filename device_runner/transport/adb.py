@@ -189,9 +189,9 @@ class Adb:
                 return connect(self.server, timeout_s)
             return socket.create_connection(("127.0.0.1", self.server), timeout=timeout_s)
         except ConnectionRefusedError:
-            where = self.server if isinstance(self.server, Path) else f"port {self.server}"
-            message = f"no adb server answers on {where}"
-            raise LinkFailure(message, hint="start it with `adb start-server`") from None
+            ours = isinstance(self.server, Path)  # the virtual device's, which each run starts
+            message = f"no adb server answers on {'' if ours else 'port '}{self.server}"
+            raise LinkFailure(message, hint="run it again" if ours else "start it with `adb start-server`") from None
 
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
         try:

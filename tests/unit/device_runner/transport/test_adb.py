@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 import time
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -84,8 +85,15 @@ def test_adbs_word_on_a_device_comes_with_what_to_do(refusal: str, hint: str) ->
 def test_no_adb_server_is_the_rigs_fault() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(RigFailure, match=f"no adb server answers on port {port}"):
+    with pytest.raises(RigFailure, match=f"no adb server answers on port {port}: start it with `adb start-server`"):
         Adb(SERIAL, port).shell(["x"], timeout_s=60)
+
+
+def test_without_the_virtual_devices_own_server_it_is_to_be_run_again(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as ended:
+        ended.bind(str(tmp_path / "adb"))
+    with pytest.raises(RigFailure, match=r"no adb server answers on /.*: run it again"):
+        Adb(SERIAL, tmp_path / "adb").shell(["x"], timeout_s=60)
 
 
 def test_a_stream_that_ends_before_the_exit_code_is_a_lost_device() -> None:
