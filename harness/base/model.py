@@ -241,10 +241,9 @@ def _names_of_files(files: Sequence[str]) -> dict[str, str]:
 
     The same file twice has no name here.
     """
-    by_name = grouped(files, model_name)
     return {
         file: distinct
-        for name, alike in by_name.items()
+        for name, alike in grouped(files, model_name).items()
         if len(alike) > 1
         for file, distinct in zip(alike, _distinct(name, [Path(file).resolve() for file in alike]), strict=False)
     }
@@ -311,10 +310,11 @@ def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:
     """Return a file, or `tokens=integers(0,9)`, as often as there are inputs."""
     files = [text for text in texts if "(" not in text]
     if len(files) == 1 == len(texts):
-        if not Path(files[0]).is_file():
-            hint = "give the path of an .npz file, or how to draw an input: 'tokens=integers(0, 9)'"
-            raise UsageError(f"--input {files[0]}: there is no such file", hint=hint)
-        return Path(files[0])
+        if (file := Path(files[0])).is_file():
+            return file
+        problem = "it is a folder" if file.is_dir() else "there is no such file"
+        hint = "give the path of an .npz file, or how to draw an input: 'tokens=integers(0, 9)'"
+        raise UsageError(f"--input {file}: {problem}", hint=hint)
     if files:
         raise UsageError(f"--input {files[0]!r} does not go with another", hint="one .npz file holds all inputs")
     drawn = {name: text for name, _, text in (text.rpartition("=") for text in texts)}

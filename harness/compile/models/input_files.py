@@ -67,9 +67,9 @@ def _require_names(file: Path, arrays: Sequence[str], names: Sequence[str]) -> N
         if name not in names:
             hint = suggestion(name, names, otherwise="its inputs:")
             raise ModelError(f"{file} holds {name!r}, and the model has no such input", hint=hint)
-    for name in names:
-        if name not in arrays:
-            raise ModelError(f"{file} has no array for the input {name!r}", hint=f"it holds {', '.join(arrays) or '-'}")
+    for name in (name for name in names if name not in arrays):
+        hint = f"it holds {', '.join(arrays) or 'no arrays'}"
+        raise ModelError(f"{file} has no array for the input {name!r}", hint=hint)
 
 
 def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -> Array:
@@ -81,7 +81,7 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
                 raise _unfit_pictures(shape[1:], spec)
             raise ModelError(
                 f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {expected} {list(spec.shape)}",
-                hint=_to_save(shape, spec),
+                hint="inputs are real numbers" if "complex" in str(dtype) else _to_save(shape, spec),
             )
         length = expected.itemsize * int(np.prod(shape))
         data = stream.read(length)

@@ -232,12 +232,12 @@ def model_source(name: str, others: Sequence[str] = ()) -> NamedModel:
     models = named_models()
     if name in models:
         return models[name]
-    place = Path(name)
+    place, suffix = Path(name), Path(name).suffix.lower()
     if place.is_dir():
         raise UsageError(f"{name} is a folder", hint=f"name a file in it that ends in {_ENDINGS}")
-    if place.is_file() or place.suffix.lower() in _EXPORTS:
-        suffix = place.suffix.lower()
-        hint = f"rename it: small letters, {suffix}" if suffix in SUFFIXES else _EXPORTS.get(suffix, _EXPORT)
+    if place.is_file() or suffix in _EXPORTS:
+        other = _EXPORT if suffix else f"rename it to {name}.onnx if it is an ONNX file, or {_EXPORT}"
+        hint = f"rename it: small letters, {suffix}" if suffix in SUFFIXES else _EXPORTS.get(suffix, other)
         raise UsageError(f"{name} does not end in {_ENDINGS}", hint=hint)
     others = [other for other in others if other not in models]
     suite = f"the suite has {', '.join(others[:MOST_NAMES])}, " if others else ""

@@ -142,12 +142,14 @@ def test_a_file_is_no_folder_to_write_at_the_end(words: list[str]) -> None:
         ("good.toml", "good.toml does not end in .onnx or .pt2: export the network as ONNX"),
         ("NET.ONNX", "there is no model 'NET.ONNX': a file of your own ends in .onnx or .pt2, and the zoo has"),
         ("LOUD.ONNX", "LOUD.ONNX does not end in .onnx or .pt2: rename it: small letters, .onnx"),
+        ("net", "net does not end in .onnx or .pt2: rename it to net.onnx if it is an ONNX file, or export"),
     ],
 )
 @pytest.mark.parametrize("command", [["run", "--model"], ["inspect"]])
 def test_a_file_of_another_kind_is_no_network_of_the_zoo(command: list[str], name: str, said: str) -> None:
     Path("folder").mkdir()
     Path("LOUD.ONNX").touch()
+    Path("net").touch()
     assert said in complaint(*command, name)
 
 

@@ -70,6 +70,7 @@ def test_all_models_that_cannot_be_used_are_named_at_once(tmp_path: Path) -> Non
 
 def test_a_file_of_inputs_that_is_not_there_is_the_options_fault() -> None:
     assert "--input gone.npz: there is no such file" in complaint("run", "--model", "net.onnx", "--input", "gone.npz")
+    assert "--input .: it is a folder" in complaint("run", "--model", "net.onnx", "--input", ".")
 
 
 @pytest.mark.parametrize(

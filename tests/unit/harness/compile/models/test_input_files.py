@@ -54,6 +54,7 @@ def test_the_arrays_come_in_the_models_order(tmp_path: Path) -> None:
         ({"image": IMAGE[:, 1:]}, "save an array of 6 numbers, not of 3"),
         ({"image": IMAGE.astype(np.float64)}, r"'image' is float64 .* the model takes float32"),
         ({"image": IMAGE.astype(">f4")}, r"'image' is >f4"),
+        ({"image": IMAGE.astype(np.complex64)}, r"'image' is complex64 .*: inputs are real numbers"),
         ({"image": IMAGE * np.nan}, "'image' holds NaN or infinity"),
         ({"image": np.array([[[None] * 3] * 2])}, r"'image' is object"),
         ({"imgae": IMAGE}, "holds 'imgae', and the model has no such input: did you mean 'image'"),
@@ -70,6 +71,9 @@ def test_an_input_that_is_missing_is_named(tmp_path: Path) -> None:
     file = tmp_path / "inputs.npz"
     np.savez(file, image=IMAGE)
     with pytest.raises(ModelError, match="has no array for the input 'gpu_0/ids': it holds image"):
+        load_inputs(file, SPECS)
+    np.savez(file)
+    with pytest.raises(ModelError, match="has no array for the input 'image': it holds no arrays"):
         load_inputs(file, SPECS)
 
 
