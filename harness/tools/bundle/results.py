@@ -157,6 +157,8 @@ def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, 
         unpack(bundle, folder)
     if not folder.is_dir():
         raise UsageError("the answers of this bundle are not here", hint="name the bundle itself: --bundle FILE")
+    if (folder / LINES).is_file() and not (folder / ANSWERS).is_dir():
+        raise UsageError(f"{bundle} is not a bundle: it holds results", hint="name what `adreno-bench pack` made")
     names = [path for path in manifest.files if path.startswith(f"{ANSWERS}/") and path.endswith(".npz")]
     check_files(folder, replace(manifest, files={path: manifest.files[path] for path in names}))
     return folder

@@ -239,6 +239,14 @@ def test_what_is_no_bundle_is_refused_by_its_name(rig: Rig) -> None:
         rig.read(results, bundle=packed.file)
 
 
+def test_results_in_place_of_the_bundle_are_no_bundle(rig: Rig) -> None:
+    results = rig.run(rig.pack())
+    archived = archive(rig.root / "results.tar", {f"results/{f.name}": f.read_bytes() for f in results.glob("*.json*")})
+    for place in (results, archived):
+        with pytest.raises(UsageError, match=f"^{re.escape(str(place))} is not a bundle: it holds results: name what"):
+            rig.read(results, bundle=place)
+
+
 def test_a_truncated_archive_is_refused(rig: Rig) -> None:
     packed = rig.pack()
     packed.file.write_bytes(packed.file.read_bytes()[:-200])
