@@ -258,12 +258,13 @@ class ConfigFile(_PlainNetwork):
         return self
 
 
-_HINT = (
-    "give the config.json of such a network, or let mlc-llm compile yours and give --library; "
+_HINT = "correct it or download it again; for another kind of network, let mlc-llm compile it and give --library"
+_OTHER_JSON = (
+    "give the config.json of a language model; "
     "`python -m tf2onnx.convert --tfjs FILE --output FILE.onnx` converts a model of TensorFlow.js"
 )
 
 
 def read_config(file: Path) -> LlmConfig:
     """Return the network of a `config.json`. Raises ModelError, also for a network that this one is not."""
-    return read_foreign(file, ConfigFile, _HINT).network
+    return read_foreign(file, ConfigFile, _HINT if file.name == "config.json" else _OTHER_JSON).network

@@ -202,3 +202,12 @@ def test_what_is_no_configuration_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_the_tiny_network_has_every_weight_once() -> None:
     assert len(LLAMA_TINY.shapes) == 1 + 2 * 6 + 2
+
+
+def test_the_hint_tells_of_tensorflow_js_only_for_a_file_of_another_name(tmp_path: Path) -> None:
+    for name, hint in (("config.json", "correct it or download it again"), ("model.json", "give the config.json of")):
+        (tmp_path / name).write_text("{")
+        with pytest.raises(ModelError) as caught:
+            read_config(tmp_path / name)
+        assert caught.value.hint.startswith(hint)
+        assert ("TensorFlow.js" in caught.value.hint) == (name == "model.json")
