@@ -242,6 +242,11 @@ def operators(
         say(f"generating the cases of {', '.join(new)}, once, which takes a minute")
     catalogues = [catalogue(name, cache) for name in sets]
     chosen = choose([case for each in catalogues for case in each.cases], globs)
+    if not globs:
+        names, builds = {case.operator for case in chosen}, len(chosen) * len(paths) * len(modes)
+        say(
+            f"{len(names)} operators in {len(chosen)} cases, {builds} builds; `adreno-bench ops --op 'conv*'` runs some"
+        )
     say(opening([device], cache))
     with (
         Builder(cache, LIMITS) as builder,

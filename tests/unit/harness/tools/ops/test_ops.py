@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ from harness.compile.artifacts.artifact import JUDGE, LEEWAY, Answers, Artifact,
 from harness.compile.artifacts.pool import Builder
 from harness.compile.models.preparation.constants import FOLDABLE
 from harness.compile.oracle.leeway import Measured, save_leeway
-from harness.tools.ops import cells, networks
+from harness.tools.ops import cells, networks, run
 from harness.tools.ops.catalogue import (
     INPUTS,
     MODEL,
@@ -51,6 +52,23 @@ def small_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     wanted = [entry for entry in ENTRIES if entry.name in ("maxpool_2x2", "log", "split_channels")]
     monkeypatch.setattr(networks, "ENTRIES", wanted)
     return catalogue("sweep", tmp_path)
+
+
+@pytest.mark.parametrize(("globs", "lines"), [((), 1), (("Log",), 0)])
+def test_a_run_of_all_operators_says_first_how_many_there_are(
+    small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...], lines: int
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(run, "opening", lambda *_: "opens")
+    monkeypatch.setattr(run, "Builder", Mock(side_effect=DeviceLost("gone")))
+    with pytest.raises(DeviceLost):
+        list(
+            run.operators(
+                ["sweep"], globs, ["opencl"], [True, False], Precision.FLOAT32, "virtual", tmp_path, said.append
+            )
+        )
+    all_of_them = "3 operators in 5 cases, 10 builds; `adreno-bench ops --op 'conv*'` runs some"
+    assert said == [*[all_of_them][:lines], "opens"]
 
 
 def test_what_can_read_an_image_comes_alone_and_after_a_convolution(small_sweep: Catalogue) -> None:
