@@ -284,6 +284,6 @@ def _pace(series: Iterable[TurnSeries]) -> float:
 
 
 def _missing(series: TurnSeries) -> int:
-    """Return how many more sessions would decide a series: all that it may cost, as long as nothing is known."""
-    more = series.change.more_sessions
-    return series.plan.most_sessions - len(series.turns) if more is None else more
+    """Return how many more sessions would decide a series, and no more than it may cost: few tell its noise badly."""
+    left, more = max(0, series.plan.looks * BLOCK - len(series.turns)), series.change.more_sessions
+    return left if more is None else min(more, left)
