@@ -115,12 +115,11 @@ def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
     if worst.threads < FEW_THREADS * best.threads:
         yield f"it has {worst.threads} work-items for {group.kind.writes} numbers, the other {best.threads}"
     peak = (mine if group.more_ms > 0 else other).peaks.float32_gflop_s
-    if peak and worst.flops and worst.ms:
-        yield f"{worst.flops / worst.ms / 1e6 / peak:.1%} of the device's peak against {_of_peak(best, peak)}"
-
-
-def _of_peak(operator: Operator, peak: float) -> str:
-    return f"{operator.flops / operator.ms / 1e6 / peak:.1%}" if operator.flops and operator.ms else "unknown"
+    of_worst, of_best = (
+        side.flops / side.ms / 1e6 / peak if peak and side.flops and side.ms else 0 for side in (worst, best)
+    )
+    if of_worst and max(of_worst, of_best) <= 1:  # above, the peak was measured while the device was slow
+        yield f"{of_worst:.1%} of the device's peak against {f'{of_best:.1%}' if of_best else 'unknown'}"
 
 
 def kernel_changes(base: Profile, head: Profile) -> tuple[KernelChange, ...]:

@@ -86,6 +86,8 @@ def test_the_words_name_the_operator_and_what_tells_its_kernels_apart() -> None:
         "the other 6422528; 0.1% of the device's peak against 0.7%."
     )
     assert "shorter than images" in next(in_words(buffers, images))
+    slow_host = images.model_copy(update={"peaks": Peaks(float32_gflop_s=50, copy_gb_s=4)})
+    assert not any("peak" in line for line in in_words(slow_host, buffers)), "a share above 100% tells nothing"
     assert next(in_words(images, images)) == "images: 5.57 ms in 1 kernel, as long as images (5.57 ms in 1)."
 
 
