@@ -5,9 +5,9 @@
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure
-from harness.base.model import OnnxModel
 from harness.judge.report.exports import CaseExport
 from harness.tools.python.interface import build, compare, compile, devices, load, run
+from harness.tools.python.models import CheckedModel as OnnxModel
 from harness.tools.python.modules import CompiledModule
 from harness.tools.python.results import Library, Results, Verdicts
 

@@ -281,6 +281,9 @@ def _request(
     quick: bool = False,
 ) -> Request:
     chosen = [_model(model) for model in models]
+    if not chosen and not Path(suite).exists():
+        hint = 'name a network, such as run("net.onnx"), or let `adreno-bench init` write one'
+        raise UsageError(f"there is no suite file {fspath(suite)}", hint=hint)
     axes = Axes(_words(paths), _choices(Precision, precisions), _choices(Tuning, tunings))
     return Request.read(Path(suite), list(_words(cases)) or None, quirks, models=chosen, axes=axes, quick=quick)
 

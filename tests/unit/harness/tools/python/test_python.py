@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from operator import attrgetter
@@ -322,3 +322,29 @@ def test_a_model_is_not_compared_with_itself(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     with pytest.raises(bench.Failure, match="both sides are the same model: name two models"):
         bench.compare("net.onnx", "net.onnx")
+
+
+@pytest.mark.parametrize(
+    ("values", "fields", "said"),
+    [
+        (["net.onnx"], {}, r'takes its fields by name: write OnnxModel\(onnx="net.onnx"\)'),
+        ([], {"onnx": "net.onnx", "shape": {"x": 1}}, "has no field 'shape': did you mean 'shapes'?"),
+        ([], {}, "needs a file: write"),
+        ([], {"onnx": "net.onnx", "inputs": {"x": "normal(0)"}}, r": inputs: 'normal\(0\)' has 1 numbers"),
+    ],
+)
+def test_a_mistake_in_a_model_is_one_line(values: list[Any], fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(bench.Failure, match=f"^OnnxModel ?{said}") as caught:
+        bench.OnnxModel(*values, **fields)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [bench.run, bench.build])
+def test_without_models_and_a_suite_python_is_told_of_no_option(
+    function: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        bench.Failure, match=r'no suite file adreno-bench.toml: name a network, such as run\("net.onnx"\)'
+    ):
+        function()
