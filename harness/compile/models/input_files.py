@@ -67,9 +67,10 @@ def _require_names(file: Path, arrays: Sequence[str], names: Sequence[str]) -> N
         if name not in names:
             hint = suggestion(name, names, otherwise="its inputs:")
             raise ModelError(f"{file} holds {name!r}, and the model has no such input", hint=hint)
-    for name in (name for name in names if name not in arrays):
-        hint = f"it holds {', '.join(arrays) or 'no arrays'}"
-        raise ModelError(f"{file} has no array for the input {name!r}", hint=hint)
+    for name in names:
+        if name not in arrays:
+            hint = f"it holds {', '.join(arrays) or 'no arrays'}"
+            raise ModelError(f"{file} has no array for the input {name!r}", hint=hint)
 
 
 def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -> Array:

@@ -290,9 +290,14 @@ def _byte_length(file: Path, tensor: Any) -> int:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
     except (KeyError, ValueError, TypeError):
         raise ModelError(f"{file}: {tensor.name!r} has no number format", hint=_GET_AGAIN) from None
+    return -(-int(math.prod(tensor.dims)) * _bits(dtype) // 8)
+
+
+def _bits(dtype: Any) -> int:
     name = str(dtype.name)
-    narrow = int(name[-1]) if name in ("int4", "uint4", "int2", "uint2") else 4 if "float4" in name else 0
-    return -(-int(math.prod(tensor.dims)) * (narrow or 8 * int(dtype.itemsize)) // 8)
+    if name in ("int4", "uint4", "int2", "uint2"):
+        return int(name[-1])
+    return 4 if "float4" in name else 8 * int(dtype.itemsize)
 
 
 def _graph_tensors(graph: Any) -> Iterator[Any]:

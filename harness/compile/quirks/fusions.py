@@ -219,19 +219,23 @@ def _reduce_by_lane(loop: Any) -> Any:
 
 def _gathers(part: Any) -> bool:
     """Return whether this is a block that stores numbers of several texels in private memory."""
-    store = part.block.body if is_block(part) else None
-    if not isinstance(store, tirx.BufferStore) or store.buffer.scope() != "local":
-        return False
-    return any(_is_apart(load, store.indices[-1]) for load in parts_of(store.value))
+    store = _store_into("local", part)
+    return store is not None and any(_is_apart(load, store.indices[-1]) for load in parts_of(store.value))
 
 
 def _is_scalar(part: Any) -> bool:
     """Return whether this is a block that stores what no vector can compute into an image."""
-    store = part.block.body if is_block(part) else None
-    if not isinstance(store, tirx.BufferStore) or "texture" not in str(store.buffer.scope()):
+    store = _store_into("texture", part)
+    if store is None:
         return False
     lane, parts = store.indices[-1], [*parts_of(store.value)]
     return not any(map(lane.same_as, parts)) or not all(_has_vector_form(each, lane) for each in parts)
+
+
+def _store_into(memory: str, part: Any) -> Any:
+    """Return the store of a block into memory of this kind; None for all else."""
+    store = part.block.body if is_block(part) else None
+    return store if isinstance(store, tirx.BufferStore) and memory in str(store.buffer.scope()) else None
 
 
 def _has_vector_form(part: Any, lane: Any) -> bool:
@@ -239,8 +243,8 @@ def _has_vector_form(part: Any, lane: Any) -> bool:
     buffer = buffer_read(part)
     if buffer is not None and dtype_of(buffer) == "bool":
         return False  # OpenCL has no vectors of them
-    if buffer is not None and "texture" in str(buffer.scope()):
-        return not _is_apart(part, lane)
+    if _is_apart(part, lane):
+        return False
     if not hasattr(part, "op"):
         return True
     name = part.op.name.rpartition(".")[2]
