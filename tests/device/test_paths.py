@@ -260,6 +260,23 @@ REARRANGED = {
 """Volumes four wide, which TVM takes for images."""
 
 
+def behind_a_mean(axes: Sequence[int], *nodes: onnx.NodeProto, **operands: Any) -> bytes:
+    """Operators that read `m`, the mean of a convolution over axes that go, and give `y`."""
+    conv = helper.make_node("Conv", ["x", "weight"], ["image"], pads=[1, 1, 1, 1])
+    mean = helper.make_node("ReduceMean", ["image"], ["m"], axes=axes, keepdims=0)
+    model = network([conv, mean, *nodes], {"x": [1, 4, 5, 6]}, weight=values(8, 4, 3, 3), **operands)
+    return bytes(model.SerializeToString())
+
+
+LENGTH = helper.make_node("ReduceL2", ["m"], ["length"], axes=[1])
+BEHIND_MEANS = {
+    "1-D convolution": lambda: behind_a_mean([2], helper.make_node("Conv", ["m", "w"], ["y"]), w=values(5, 8, 3)),
+    "1-D pool": lambda: behind_a_mean([3], helper.make_node("MaxPool", ["m"], ["y"], kernel_shape=[2])),
+    "maximum over channels": lambda: behind_a_mean([2], helper.make_node("ReduceMax", ["m"], ["y"], axes=[1])),
+    "embedding of length 1": lambda: behind_a_mean([2, 3], LENGTH, helper.make_node("Div", ["m", "length"], ["y"])),
+}
+
+
 def gated_volume() -> bytes:
     """A convolution in three directions, which is multiplied by its scaled input. Two operators read the product."""
     nodes = [
@@ -753,6 +770,11 @@ def test_a_padding_whose_rows_end_within_a_texel_is_right(answer: Answer) -> Non
 def test_a_texel_of_numbers_from_elsewhere_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
     for made, right in zip(answer(make(), "texture"), truth(make()), strict=True):
         np.testing.assert_allclose(made, right, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", BEHIND_MEANS.values(), ids=BEHIND_MEANS)
+def test_what_reads_the_mean_of_an_image_is_right(answer: Answer, make: Callable[[], bytes]) -> None:
+    np.testing.assert_allclose(answer(make(), "texture"), truth(make()), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [gated_volume, normalised_volume, places_of_least])

@@ -122,19 +122,33 @@ def _without_points(call: Any, data: Any) -> Any:
 def without_kept_axes(mod: Any) -> Any:
     """Let reductions of four axes drop those that they reduce, which come back by a reshape.
 
-    The layout pass says that a single channel lies in NCHW4c, where it has four. And TVM fuses no reshape: what follows
-    a reduction over the whole image gets a kernel of its own.
+    TVM fuses no reshape: what follows a reduction over the whole image gets a kernel of its own.
     """
-    return rewrite_main(mod, any_of(_REDUCTIONS, operands=1), lambda call, _matched: _without_kept_axes(call))
+    return _reshape_reductions(mod, lambda call: bool(call.attrs.keepdims))
 
 
-def _without_kept_axes(call: Any) -> Any:
-    (data,) = call.args
-    extents, axes = getattr(type_of(data).shape, "values", ()), reduced_axes(call)
-    if len(extents) != 4 or not call.attrs.keepdims:
-        return call
-    reduced = [1 if axis in axes else extent for axis, extent in enumerate(extents)]
-    return relax.op.reshape(_operator(call)(data, axes), reduced)
+def reshape_reductions(mod: Any) -> Any:
+    """Put a reshape behind each reduction of four axes, to the shape that it has: a reshape takes the network's layout.
+
+    The layout pass says that a single channel lies in NCHW4c, where it has four. And it keeps channels in fours where
+    fewer axes are left, which neither 1-D convolutions and pools take nor a further reduction that keeps their axis.
+    """
+    return _reshape_reductions(mod, lambda _call: True)
+
+
+def _reshape_reductions(mod: Any, chooses: Callable[[Any], bool]) -> Any:
+    reductions: list[Any] = []
+    """TVM matches what takes a reduction's place once more."""
+
+    def replace(call: Any, _matched: Any) -> Any:
+        (data,), shape = call.args, type_of(call).shape
+        of_image = int(type_of(data).ndim) == 4 and len(getattr(shape, "values", ())) > 0
+        if not of_image or not chooses(call) or any(map(call.same_as, reductions)):
+            return call
+        reductions.append(_operator(call)(data, reduced_axes(call)))
+        return relax.op.reshape(reductions[-1], shape)
+
+    return rewrite_main(mod, any_of(_REDUCTIONS, operands=1), replace)
 
 
 def reduced_axes(call: Any) -> list[int]:
@@ -346,10 +360,12 @@ QUIRKS: tuple[Quirk, ...] = (
     _row(
         "single-channel-layout",
         "a reduction over the channels of a convolution that keeps their axis (spatial attention, a norm of channels) "
-        "gets NCHW4c, as if it still had four channels",
-        upstream="src/relax/op/tensor/statistical.cc: InferLayoutStatistical returns the input's layout for keepdims",
-        workaround="a reduction drops its axes, and a reshape brings them back",
-        edits=Edits(model=without_kept_axes, relax=keep_reshapes),
+        "gets NCHW4c, as if it still had four channels; a mean of its rows keeps its channels in fours, which 1-D "
+        "convolutions, pools and norms of embeddings do not take",
+        upstream="src/relax/op/tensor/statistical.cc: InferLayoutStatistical returns the input's layout for keepdims, "
+        "and one of split channels for fewer axes",
+        workaround="a reduction drops its axes, and a reshape brings them back, or takes the layout of the network",
+        edits=Edits(model=reshape_reductions, relax=keep_reshapes),
     ),
     _row(
         "broadcast-channel-layout",
