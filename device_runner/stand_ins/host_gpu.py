@@ -9,13 +9,14 @@ kernel documentation, gpu/amdgpu/thermal (hwmon), and the ABI of i915 and xe (sy
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from device_runner.device import Pulse, Steadiness, T
 
@@ -56,11 +57,8 @@ class GpuReading:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class ReadingSource(Protocol):
-    """A source of readings."""
-
-    def read(self) -> GpuReading:
-        """Look once; takes milliseconds and raises nothing."""
+ReadingSource = Callable[[], GpuReading]
+"""Looks once; takes milliseconds and raises nothing."""
 
 
 def nvidia_reading(values: Mapping[str, int]) -> GpuReading:
@@ -76,31 +74,24 @@ def nvidia_reading(values: Mapping[str, int]) -> GpuReading:
     )
 
 
-@dataclass(frozen=True)
-class Nvml:
-    """One GPU of NVIDIA's management library."""
+def nvml_reading(library: Any, handle: Any) -> GpuReading:
+    """Look once at a GPU of NVIDIA's management library."""
 
-    library: Any
-    handle: Any
-
-    def read(self) -> GpuReading:
-        """Look once."""
-        violation = self._ask("nvmlDeviceGetViolationStatus", THERMAL_POLICY)
-        values = {
-            "clock_mhz": self._ask("nvmlDeviceGetClockInfo", SM_CLOCK),
-            "gpu_c": self._ask("nvmlDeviceGetTemperature", GPU_TEMPERATURE),
-            "power_mw": self._ask("nvmlDeviceGetPowerUsage"),
-            "reasons": self._ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
-            "slowed_ns": None if violation is None else violation.violationTime,
-        }
-        return nvidia_reading({name: value for name, value in values.items() if value is not None})
-
-    def _ask(self, function: str, *more: int) -> Any:
-        ask: Callable[..., Any] | None = getattr(self.library, function, None)
+    def ask(function: str, *more: int) -> Any:
         try:
-            return None if ask is None else ask(self.handle, *more)
-        except self.library.NVMLError:
+            return getattr(library, function)(handle, *more)
+        except (AttributeError, library.NVMLError):  # of an older library, or a GPU that does not tell
             return None
+
+    violation = ask("nvmlDeviceGetViolationStatus", THERMAL_POLICY)
+    values = {
+        "clock_mhz": ask("nvmlDeviceGetClockInfo", SM_CLOCK),
+        "gpu_c": ask("nvmlDeviceGetTemperature", GPU_TEMPERATURE),
+        "power_mw": ask("nvmlDeviceGetPowerUsage"),
+        "reasons": ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
+        "slowed_ns": None if violation is None else violation.violationTime,
+    }
+    return nvidia_reading({name: value for name, value in values.items() if value is not None})
 
 
 def nvidia_source(gpu: str) -> ReadingSource | str:
@@ -115,7 +106,7 @@ def nvidia_source(gpu: str) -> ReadingSource | str:
         matches = [handle for handle in handles if _decoded(library.nvmlDeviceGetName(handle)) == gpu]
     except library.NVMLError as error:
         return f"clock, heat and power: NVML says {error}"
-    return Nvml(library, matches[0]) if len(matches) == 1 else _ambiguous(gpu, len(matches))
+    return partial(nvml_reading, library, matches[0]) if len(matches) == 1 else _ambiguous(gpu, len(matches))
 
 
 def _ambiguous(gpu: str, count: int) -> str:
@@ -145,30 +136,19 @@ def card_reading(texts: Mapping[str, str]) -> GpuReading:
     )
 
 
-@dataclass(frozen=True)
-class Card:
-    """One graphics card, by its folder."""
-
-    folder: Path
-
-    def read(self) -> GpuReading:
-        """Look once."""
-        return card_reading(dict(self._texts()))
-
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        for pattern in CARD_FILES:
-            for file in sorted(self.folder.glob(pattern)):
-                with suppress(OSError):
-                    text = file.read_text(encoding="ascii", errors="replace").strip()
-                    yield file.relative_to(self.folder).as_posix(), text
+def _texts_of(card: Path) -> dict[str, str]:
+    """Read the files of a card's folder, by their names in it."""
+    texts = {}
+    for file in (file for pattern in CARD_FILES for file in sorted(card.glob(pattern))):
+        with suppress(OSError):
+            texts[file.relative_to(card).as_posix()] = file.read_text(encoding="ascii", errors="replace").strip()
+    return texts
 
 
 def card_source(vendor: str, cards: Path = CARDS) -> ReadingSource | str:
     """Return this host's one card of a vendor, or why nothing can be read from it."""
-    sources = [
-        Card(folder) for folder in sorted(cards.glob("card[0-9]*")) if dict(Card(folder)._texts()).get(VENDOR) == vendor
-    ]
-    return sources[0] if len(sources) == 1 else _cards(len(sources))
+    matches = [card for card in sorted(cards.glob("card[0-9]*")) if _texts_of(card).get(VENDOR) == vendor]
+    return (lambda: card_reading(_texts_of(matches[0]))) if len(matches) == 1 else _cards(len(matches))
 
 
 def _cards(count: int) -> str:
@@ -254,9 +234,9 @@ def steadily(work: Callable[[], T], source: ReadingSource | str) -> tuple[T, Ste
     """Do `work`, and say whether the GPU kept its pace; `source` is why nothing can be read if it is a text."""
     if isinstance(source, str):
         return work(), Steadiness(facts={"unavailable": [source]} if source else {})
-    before = source.read()
+    before = source()
     done = work()
-    return done, judge(before, source.read())
+    return done, judge(before, source())
 
 
 def judge(before: GpuReading, after: GpuReading) -> Steadiness:
@@ -277,7 +257,7 @@ def pulses(source: ReadingSource | str) -> Callable[[], Pulse]:
     """Return what looks at the GPU whenever it is called."""
 
     def pulse() -> Pulse:
-        now = source.read() if not isinstance(source, str) else GpuReading()
+        now = GpuReading() if isinstance(source, str) else source()
         return Pulse(
             clock_mhz=now.clock_mhz,
             gpu_c=now.gpu_c,

@@ -199,7 +199,7 @@ def _side_by_side(
 ) -> ComparisonView:
     from harness.judge.report.page import environment
     from harness.tools.ab.side_by_side import measure_side_by_side
-    from harness.tools.shared.page_name import require_page
+    from harness.tools.shared.outputs import require_page
 
     if page:
         require_page(page)

@@ -16,7 +16,7 @@ from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName,
 from harness.judge.report.screen import Screen, out_json
 from harness.judge.report.screen import out as print_out
 from harness.tools.shared.networks import without_programs
-from harness.tools.shared.output_folder import require_output_folder
+from harness.tools.shared.outputs import require_output_folder
 
 if TYPE_CHECKING:
     from harness.measure.workbench import Request

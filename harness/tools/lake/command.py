@@ -13,7 +13,7 @@ from harness.base.terminal import tell
 from harness.cli.options import AsJson
 from harness.judge.report.screen import Screen, out, out_json
 from harness.measure.progress import Tally
-from harness.tools.shared.output_folder import require_output_folder
+from harness.tools.shared.outputs import require_output_folder
 
 records = typer.Typer(help="Keep the records of many runs and hosts in Parquet.", no_args_is_help=True)
 

@@ -19,7 +19,7 @@ from harness.cli import options
 from harness.cli.hints import last_words
 from harness.compile.compiler.releases import find_release, require_working_pair, versions
 from harness.judge.report.screen import Screen, out, out_json, out_whole
-from harness.tools.shared.output_folder import folder_option
+from harness.tools.shared.outputs import folder_option
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig
 
 PATHS = ("opencl", "texture", "clml")

@@ -82,23 +82,14 @@ class CellResult:
         }
 
 
-class Operators:
-    """Runs cells on a device. A context manager: leaving it ends the session."""
+class Operators(SharedSession):
+    """Runs cells in one session of the device, for as long as nothing goes wrong."""
 
     def __init__(self, device: Device, builder: Builder, results: CellStore, say: Callable[[str], None]) -> None:
-        self._device = device
-        self._builder = builder
-        self._results = results
-        self._say = say
-        self._session = SharedSession(device, PROGRAMS, LIMITS.run_s)
+        super().__init__(device, PROGRAMS, LIMITS.run_s)
+        self._builder, self._results, self._say = builder, results, say
         self._right: _Trial | None = None
         """The last that was right in this session."""
-
-    def __enter__(self) -> Operators:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.end()
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
         """Yield the result of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
@@ -140,21 +131,21 @@ class Operators:
         return CellResult(cell, result, own)
 
     def _judge(self, trial: _Trial) -> Result:
-        self._session.reserve(1)
-        fresh = self._session.programs == 0
+        self.reserve(1)
+        fresh = self.programs == 0
         facts = self._attempt(trial)
         outcome = trial.result(facts).outcome
         if outcome is Outcome.OK:
             self._right = trial
         elif not fresh and not (outcome is Outcome.WRONG_RESULT and self._sound()):
-            self._session.end()
+            self.end()
             facts = self._attempt(trial)
         self._hear_witness(trial, facts)
         return trial.result(facts)
 
     def _sound(self) -> bool:
         """Return whether what was right in this process still is."""
-        if self._right is None or self._session.programs == 0:
+        if self._right is None or self.programs == 0:
             return False
         return self._right.result(self._attempt(self._right)).outcome is Outcome.OK
 
@@ -162,10 +153,10 @@ class Operators:
         """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
         facts = Facts()
         try:
-            self._session.measure(trial.artifact.loadable, trial.truth, (), facts)
+            self.measure(trial.artifact.loadable, trial.truth, (), facts)
         except PathFailure as failure:
             facts.failure = failure
-            self._session.end()
+            self.end()
         return facts
 
     def _hear_witness(self, trial: _Trial, facts: Facts) -> None:

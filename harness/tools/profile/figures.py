@@ -14,7 +14,7 @@ from harness.tools.profile.kernel_times import CaseKernels
 from harness.tools.profile.labels import Key, label_sides, mark_px
 from harness.tools.profile.roofline import RooflinePoint, points_of, roof_of
 from harness.tools.shared.kernels.profile import Profile
-from harness.tools.shared.page_name import require_page
+from harness.tools.shared.outputs import require_page
 
 OPERATORS = 6
 """Number of operators with a line of their own; the others share one."""

@@ -11,7 +11,7 @@ from harness.base.failures import UsageError
 from harness.judge.report.figures import COLOURS, QUIET, Figure, Trace, axis_from_zero, number
 from harness.judge.report.page import write_page
 from harness.measure.records.record import Record
-from harness.tools.shared.page_name import require_page
+from harness.tools.shared.outputs import require_page
 from harness.tools.sustain.part import Bin, Figures, Sustained
 
 MOST_RUNS = 20

@@ -24,7 +24,7 @@ from harness.cli.options import (
 from harness.compile.compiler.releases import find_release, versions
 from harness.compile.quirks import Quirk
 from harness.judge.report.screen import Screen, out, out_json
-from harness.tools.shared.output_folder import require_output_folder
+from harness.tools.shared.outputs import require_output_folder
 from harness.tools.shared.revision_options import DEFAULT_COMPILER_CONFIG, CompilerConfig, CompilerRepo
 from harness.tools.upstream.probe_answer import ProbeAnswer
 

@@ -1,9 +1,9 @@
-/* Builds OpenCL programs and their kernels for the first device there is, and says what came of each. Executes nothing.
- *
- *     compile_kernels MARK FILE...
- *
- * Everything goes to the error stream, where Mesa's compiler prints its code. Lines of ours begin with MARK, a word that
- * no source can know, so that nothing which a source makes the compiler print is taken for one of them. */
+// Builds OpenCL programs and their kernels for the first device there is, and says what came of each. Executes nothing.
+//
+//     compile_kernels MARK FILE...
+//
+// Everything goes to the error stream, where Mesa's compiler prints its code. Lines of ours begin with MARK, a word that
+// no source can know, so that nothing which a source makes the compiler print is taken for one of them.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdio.h>
@@ -13,38 +13,30 @@
 #define MOST_KERNELS 64
 #define MEMORY_BYTES (4ul << 30)
 
-static const char *mark;
+static const char* mark;
 
-static char *read_file(const char *path)
-{
-  FILE *file = fopen(path, "rb");
-  char *text = NULL;
-  if (file && fseek(file, 0, SEEK_END) == 0) {
-    long size = ftell(file);
-    rewind(file);
-    text = size >= 0 ? calloc((size_t)size + 1, 1) : NULL;
-    if (text && fread(text, 1, (size_t)size, file) != (size_t)size) {
-      free(text);
-      text = NULL;
-    }
+static char* read_file(const char* path) {
+  FILE* file = fopen(path, "rb");
+  char* text = NULL;
+  size_t room = 0;
+  if (file && getdelim(&text, &room, '\0', file) < 0) {  // to the end: no source has a zero
+    free(text);
+    text = NULL;
   }
-  if (file)
-    fclose(file);
+  if (file) fclose(file);
   return text;
 }
 
-static void say_build_log(cl_program program, cl_device_id device)
-{
+static void say_build_log(cl_program program, cl_device_id device) {
   size_t size = 0;
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-  char *log = calloc(size + 1, 1);
+  char* log = calloc(size + 1, 1);
   if (log && clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log, NULL) == CL_SUCCESS)
     fprintf(stderr, "%s log\n%s\n%s end of log\n", mark, log, mark);
   free(log);
 }
 
-static void say_kernels(cl_program program, cl_device_id device)
-{
+static void say_kernels(cl_program program, cl_device_id device) {
   cl_kernel kernels[MOST_KERNELS];
   cl_uint count = 0;
   cl_int code = clCreateKernelsInProgram(program, MOST_KERNELS, kernels, &count);
@@ -66,40 +58,32 @@ static void say_kernels(cl_program program, cl_device_id device)
   }
 }
 
-static void build(cl_context context, cl_device_id device, const char *path)
-{
-  char *text = read_file(path);
+static void build(cl_context context, cl_device_id device, const char* path) {
+  char* text = read_file(path);
   if (!text) {
     fprintf(stderr, "%s unreadable\n", mark);
     return;
   }
-  const char *source = text;
+  const char* source = text;
   cl_int code;
   cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
-  if (code == CL_SUCCESS)
-    code = clBuildProgram(program, 1, &device, NULL, NULL, NULL);
+  if (code == CL_SUCCESS) code = clBuildProgram(program, 1, &device, NULL, NULL, NULL);
   fprintf(stderr, "%s built %d\n", mark, code);
-  if (program && code != CL_SUCCESS)
-    say_build_log(program, device);
-  if (code == CL_SUCCESS)
-    say_kernels(program, device);
-  if (program)
-    clReleaseProgram(program);
+  if (program && code != CL_SUCCESS) say_build_log(program, device);
+  if (code == CL_SUCCESS) say_kernels(program, device);
+  if (program) clReleaseProgram(program);
   free(text);
 }
 
-int main(int argc, char **argv)
-{
-  if (argc < 2)
-    return 0; /* the sandbox was tried, and works */
+int main(int argc, char** argv) {
+  if (argc < 2) return 0; // the sandbox was tried, and works
   const struct rlimit memory = {MEMORY_BYTES, MEMORY_BYTES};
   setrlimit(RLIMIT_AS, &memory);
   mark = argv[1];
   cl_platform_id platform;
   cl_device_id device;
   cl_int code = clGetPlatformIDs(1, &platform, NULL);
-  if (code == CL_SUCCESS)
-    code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
+  if (code == CL_SUCCESS) code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL);
   cl_context context = code == CL_SUCCESS ? clCreateContext(NULL, 1, &device, NULL, NULL, &code) : NULL;
   if (!context) {
     fprintf(stderr, "%s no device %d\n", mark, code);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +17,11 @@ from device_runner.stand_ins.host_gpu import (
     CARDS,
     CARDS_SCRIPT,
     INTEL,
-    Card,
     GpuReading,
-    Nvml,
     card_report,
     card_source,
     judge,
+    nvml_reading,
     pace_between,
     pulses,
     reading_in,
@@ -62,15 +62,15 @@ def nvml(*names: str, reasons: int = 0, slowed_ns: int = 0, lacks: tuple[str, ..
 def test_nvidias_library_tells_clock_heat_and_what_slows_the_gpu_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml("Other", "NVIDIA H200", reasons=0x44, slowed_ns=7_000_000))
     found = source("NVIDIA H200")
-    assert isinstance(found, Nvml)
-    assert found.handle == 1
-    assert found.read() == GpuReading(1980, 40, 121.99, ("heat (hardware)",), 7.0, True)
+    assert isinstance(found, partial)
+    assert found.args[-1] == 1
+    assert found() == GpuReading(1980, 40, 121.99, ("heat (hardware)",), 7.0, True)
 
 
 def test_what_a_driver_does_not_tell_is_unknown() -> None:
     library = nvml("G", lacks=("nvmlDeviceGetPowerUsage", "nvmlDeviceGetCurrentClocksThrottleReasons"))
     del library.nvmlDeviceGetViolationStatus
-    assert Nvml(library, 0).read() == GpuReading(clock_mhz=1980, gpu_c=40)
+    assert nvml_reading(library, 0) == GpuReading(clock_mhz=1980, gpu_c=40)
 
 
 @pytest.mark.parametrize("names", [(), ("NVIDIA H200", "NVIDIA H200")])
@@ -116,11 +116,8 @@ def test_what_slows_it_down_is_said_once() -> None:
 
 
 def test_a_pulse_says_whether_heat_would_be_seen() -> None:
-    class Hot:
-        def read(self) -> GpuReading:
-            return GpuReading(1000, 90.0, slowed=("heat",))
-
-    seen, blind = pulses(Hot())(), pulses("no driver")()
+    hot = GpuReading(1000, 90.0, slowed=("heat",))
+    seen, blind = pulses(lambda: hot)(), pulses("no driver")()
     assert (seen.clock_mhz, seen.gpu_c, seen.shows_heat, seen.slowed) == (1000, 90.0, True, "heat")
     assert (blind.clock_mhz, blind.shows_heat, blind.slowed) == (None, False, "")
 
@@ -137,8 +134,8 @@ def test_an_amd_card_is_read_from_its_sensors(tmp_path: Path) -> None:
     sensors = {"freq1_input": "2400000000", "temp1_input": "51000", "power1_average": "88000000"}
     cards = a_card(tmp_path, AMD, {f"device/hwmon/hwmon3/{name}": value for name, value in sensors.items()})
     card = card_source(AMD, cards)
-    assert isinstance(card, Card)
-    assert card.read() == GpuReading(2400, 51.0, 88.0)
+    assert not isinstance(card, str)
+    assert card() == GpuReading(2400, 51.0, 88.0)
     assert isinstance(card_source(INTEL, cards), str)
 
 
@@ -149,8 +146,8 @@ def test_an_intel_card_tells_whether_heat_slows_it_down(tmp_path: Path) -> None:
         "gt/gt0/throttle_reason_pl1": "0",
     }
     card = card_source(INTEL, a_card(tmp_path, INTEL, files))
-    assert isinstance(card, Card)
-    assert card.read() == GpuReading(clock_mhz=1150, slowed=("heat",), capped=False)
+    assert not isinstance(card, str)
+    assert card() == GpuReading(clock_mhz=1150, slowed=("heat",), capped=False)
 
 
 def test_what_a_bundles_look_printed_is_read_as_the_driver_itself(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Folders that a command fills when it has measured: one that cannot be written is refused before."""
+"""Folders and pages that a command writes when it has measured: one that cannot be written is refused before."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def require_output_folder(folder: Path | None) -> Path | None:
 
 
 folder_option = functools.partial(output_option, callback=require_output_folder)
+
+
+def require_page(file: Path) -> None:
+    """Raise UsageError unless a file that drawings go to is named as a page."""
+    if file.suffix != ".html":
+        raise UsageError(f"{file} is not an HTML page", hint=f"name it {file.stem}.html; a browser can print it")
