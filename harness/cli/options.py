@@ -16,6 +16,7 @@ from device_runner.files import require_writable, what_else
 from device_runner.names import load, suggestion
 from harness.base.case import Axes, Case, Precision, Tuning
 from harness.base.failures import UsageError
+from harness.base.program import with_programs
 from harness.base.request import WORKED_AROUND, QuirkPolicy
 from harness.cli import completion
 from harness.compile.paths import PATHS
@@ -174,7 +175,6 @@ class SuiteOptions:
     def models(self) -> list[Model]:
         """Return the models instead of the suite's; empty for its own. Raises UsageError."""
         from harness.base.model import models_given
-        from harness.base.program import with_programs
 
         options = self.shape or (), self.input or (), self.fix or ()
         return with_programs(models_given(self.model or (), *options, trust=self.trust))
@@ -321,7 +321,6 @@ def matches_models(case: str, models: Sequence[str] | None) -> bool:
     if not models:
         return True
     from harness.base.model import model_name
-    from harness.base.program import with_programs
 
     return Case.parse(case).model in map(model_name, with_programs(models))
 

@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn, cast
 
+import zstandard
+
 from device_runner.files import SCRATCH_SUFFIX
 from harness.base.failures import UsageError
 from harness.tools.bundle.manifest import LARGEST_MANIFEST_BYTES, MANIFEST
@@ -88,8 +90,6 @@ def _packing(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
         with gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0) as stream:
             yield cast("IO[bytes]", stream)
     elif ending == ".tar.zst":
-        import zstandard
-
         with zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=-1).stream_writer(file, closefd=False) as stream:
             yield stream
     else:
@@ -213,8 +213,6 @@ def _unpacking(source: Path) -> Iterator[tarfile.TarFile]:
         file.seek(0)
         most_bytes = max(MOST_BYTES, MOST_GROWTH * source.stat().st_size)
         if begins == _ZSTD:
-            import zstandard
-
             file = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
         elif begins.startswith(_GZIP):
             file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from harness.base.failures import UsageError
 from harness.base.tables import table
@@ -167,8 +168,6 @@ def _percent(change: float) -> str:
 
 
 def _plain(result: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
-    from msgspec import to_builtins
-
     from harness.tools.calibrate.calibration import estimate_of
 
     profile = result.profile

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from device_runner.names import load
-from device_runner.registry import WHY_NO_SANDBOX, WHY_NO_USERLAND
+from device_runner.registry import WHY_NO_SANDBOX, WHY_NO_USERLAND, list_devices, open_device
 from harness.base.process import complaint_of, run_to_end
 from harness.base.tool import places
 from harness.tools.shared.finding import Check, Condition, DoctorFinding, guarded
@@ -109,8 +109,6 @@ def _disk(cache: Path) -> Iterator[DoctorFinding]:
 
 
 def _virtual(cache: Path) -> Iterator[DoctorFinding]:
-    from device_runner.registry import open_device
-
     with open_device("virtual", cache) as device:
         who = device.identity
         images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
@@ -121,8 +119,6 @@ def _virtual(cache: Path) -> Iterator[DoctorFinding]:
 
 
 def _phones(cache: Path) -> Iterator[DoctorFinding]:
-    from device_runner.registry import list_devices
-
     phones = [entry for entry in list_devices(cache) if entry.kind == "phone"]
     if not phones:
         yield DoctorFinding("phones", Condition.NOTE, "none attached", "enable USB debugging and plug one in")

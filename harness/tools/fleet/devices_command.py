@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.adb_device import AdbDevice
 from device_runner.device import DeviceEntry
 from device_runner.failures import Failure, RigFailure
 from device_runner.registry import list_devices, open_device
@@ -76,8 +77,6 @@ def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, st
 
     Raises `UnknownDevice`, `DeviceBusy` if somebody measures on it, or `DeviceLost` if it cannot be reached.
     """
-    from device_runner.adb_device import AdbDevice
-
     with open_device(name, cache, timeout_s=timeout_s, runtime=False) as device:
         return device.keeper.put_back() if isinstance(device, AdbDevice) else {}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from harness.base.outcome import Outcome
+from harness.base.tables import grouped
 from harness.measure.records.record import FIRST_MONDAY
 from harness.measure.records.view import Counted
 
@@ -38,9 +38,7 @@ class PhoneWeek:
 
 def health(counted: Iterable[Counted]) -> list[PhoneWeek]:
     """Summarise records by phone and week."""
-    weeks: dict[tuple[str, int], list[Counted]] = defaultdict(list)
-    for count in counted:
-        weeks[count.phone, count.week].append(count)
+    weeks = grouped(counted, lambda count: (count.phone, count.week))
     return [_phone_week(*key, counts) for key, counts in sorted(weeks.items())]
 
 

@@ -95,11 +95,7 @@ def pairs_of(head: GpuBuild, base: GpuBuild) -> list[Pair]:
 
 def times_ms(profile: Profile) -> dict[OperatorKind, float]:
     """Return what each kind of operator took on a real GPU."""
-    times: dict[OperatorKind, float] = {}
-    for operator in profile.operators:
-        kind = kind_of(operator.function, operator.work)
-        times[kind] = times.get(kind, 0.0) + operator.ms
-    return times
+    return {kind: sum(operator.ms for operator in alike) for kind, alike in profile.by_kind.items()}
 
 
 def in_words(head: GpuBuild, base: GpuBuild, profiles: Sequence[Profile]) -> Iterator[str]:

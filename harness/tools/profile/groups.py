@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.base.tables import counted, grouped
+from harness.base.tables import counted
 from harness.judge.compare import KernelChange
-from harness.tools.shared.kernels.operators import OperatorKind, kind_of, label_of
+from harness.tools.shared.kernels.operators import OperatorKind, label_of
 from harness.tools.shared.kernels.profile import Operator, Profile
 
 FEW_THREADS = 0.5
@@ -59,21 +59,16 @@ class Group:
 
 def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
     """Return the operators of a profile, those of one kind together with what they are called; the longest first."""
-    groups = _by_kind(profile.operators).values()
-    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in groups]
+    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in profile.by_kind.values()]
     return sorted(named, key=lambda pair: -sum(operator.ms for operator in pair[1]))
 
 
 def groups_of(mine: Profile, other: Profile) -> list[Group]:
     """Return all kinds of operators of two profiles, those with the largest difference first."""
-    sides = [_by_kind(profile.operators) for profile in (mine, other)]
+    sides = [mine.by_kind, other.by_kind]
     kinds = dict.fromkeys(kind for side in sides for kind in side)
     groups = [_group(kind, *(tuple(side.get(kind, ())) for side in sides)) for kind in kinds]
     return sorted(groups, key=lambda group: -abs(group.more_ms))
-
-
-def _by_kind(operators: Sequence[Operator]) -> dict[OperatorKind, list[Operator]]:
-    return grouped(operators, lambda operator: kind_of(operator.function, operator.work))
 
 
 def _group(kind: OperatorKind, mine: tuple[Operator, ...], other: tuple[Operator, ...]) -> Group:

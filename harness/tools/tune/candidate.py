@@ -41,6 +41,7 @@ from harness.compile.oracle.leeway import SINGLE, Measured, save_leeway
 from harness.compile.oracle.rounding import AMOUNT, DRAWS, farthest, relative_movement
 from harness.compile.paths import PATHS
 from harness.compile.paths.base import Edits
+from harness.compile.paths.cpu import cpu_machine, run_on_cpu
 from harness.compile.paths.lowered_module import calls_in, vdevices
 from harness.compile.quirks import quirks_of
 from harness.compile.schedules.database import ThreadLimits
@@ -130,8 +131,6 @@ def _calls(mod: Any) -> dict[str, int]:
 
 def answer_task(job: Mapping[str, Any], out: Path) -> None:
     """Write the inputs that are drawn for one task, LLVM's answer to them, and what rounding does. Worker only."""
-    from harness.compile.paths.cpu import cpu_machine, run_on_cpu
-
     name: str = job["name"]
     function = _in_buffers(_function(job))
     with stepping("build"):

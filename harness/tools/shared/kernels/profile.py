@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -21,10 +20,7 @@ from harness.base.tables import grouped
 from harness.compile.compiler.tir import OperatorWork
 from harness.compile.paths.kernels import kernels as kernels_of
 from harness.measure.facts import Batches
-
-if TYPE_CHECKING:
-    from device_runner.device import Launch
-
+from harness.tools.shared.kernels.operators import OperatorKind, kind_of
 
 ENDING = ".kernels.gz"
 """Ending of a file of profiles beside a file of records."""
@@ -126,6 +122,11 @@ class Profile(BaseModel):
     def launches(self) -> int:
         """Kernels launched in an inference."""
         return sum(operator.launches for operator in self.operators)
+
+    @property
+    def by_kind(self) -> dict[OperatorKind, list[Operator]]:
+        """Its operators, those of one kind together."""
+        return grouped(self.operators, lambda operator: kind_of(operator.function, operator.work))
 
     @property
     def batches(self) -> Batches | None:
