@@ -26,8 +26,8 @@ def read_details(files: PageFiles, artifacts: Collection[str]) -> Details:
         if profile is None:
             return ""
         points = points_of(profile)
-        low, high = roof_bounds(points, profile.peaks)
-        strip = roofline_strip(points, profile.peaks, low, high)
+        low, high = roof_bounds(points, profile.roof)
+        strip = roofline_strip(points, profile.roof, low, high)
         return template.render(profile=profile, strip=strip, low=low, high=high, rows=rows_of(profile))
 
     def moved(base: str, head: str) -> Sequence[KernelChange]:

@@ -12,7 +12,7 @@ from harness.judge.report.figures import COLOURS, LINES, QUIET, Figure, Trace, a
 from harness.judge.report.page import write_page
 from harness.tools.profile.kernel_times import CaseKernels
 from harness.tools.profile.labels import Key, label_sides, mark_px
-from harness.tools.profile.roofline import RooflinePoint, points_of, roof_of
+from harness.tools.profile.roofline import RooflinePoint, points_of
 from harness.tools.shared.kernels.profile import Profile
 from harness.tools.shared.outputs import require_page
 
@@ -78,15 +78,15 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         return None
     traces = [
         {
-            "name": f"at best: {_rate(peaks.copy_gb_s)} GB/s, {_rate(peaks.float32_gflop_s)} GFLOP/s",
-            "x": [number(x) for x, _ in roof],
-            "y": [number(y) for _, y in roof],
+            "name": f"at best: {_rate(roof.gb_s)} GB/s, {_rate(roof.gflop_s)} GFLOP/s in {roof.arithmetic}",
+            "x": [number(x) for x, _ in line],
+            "y": [number(y) for _, y in line],
             "mode": "lines",
             "line": {"color": QUIET, "width": 2},
             "hoverinfo": "skip",
         }
-        for peaks in dict.fromkeys(profile.peaks for profile in profiles)
-        if (roof := roof_of(peaks, min(intensities), max(intensities)))
+        for roof in dict.fromkeys(profile.roof for profile in profiles)
+        if (line := roof.line(min(intensities), max(intensities)))
     ]
     looks = ((COLOURS[0], "circle"), (COLOURS[1], "triangle-up"))
     sides = label_sides(points)

@@ -109,7 +109,7 @@ def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
         )
     if worst.threads < FEW_THREADS * best.threads:
         yield f"it has {worst.threads} work-items for {group.kind.writes} numbers, the other {best.threads}"
-    peak = (mine if group.more_ms > 0 else other).peaks.float32_gflop_s
+    peak = (mine if group.more_ms > 0 else other).roof.gflop_s
     of_worst, of_best = (
         side.flops / side.ms / 1e6 / peak if peak and side.flops and side.ms else 0 for side in (worst, best)
     )

@@ -66,7 +66,7 @@ def _row(label: str, groups: Sequence[Group], profile: Profile, *, compared: boo
     before = [operator for group in groups for operator in group.other]
     now_ms, before_ms = (sum(operator.ms for operator in side) if side else None for side in (now, before))
     launches = [str(sum(operator.launches for operator in side)) for side in (before, now)]
-    bound = bound_of(now, profile.peaks)
+    bound = bound_of(now, profile.roof)
     return KernelRow(
         label,
         before_ms,

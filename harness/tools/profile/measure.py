@@ -108,6 +108,7 @@ def profile_of(
     identity = origin.identity
     return Profile(
         case=plan.case.id,
+        precision=plan.case.precision,
         identity_key=identity.key,
         gpu=identity.gpu or identity.serial,
         tvm=tvm_version(),

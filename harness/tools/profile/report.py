@@ -75,8 +75,8 @@ def _rates(alike: Sequence[Operator], mine: Profile) -> tuple[Rate, Rate]:
         return sum(numbers) / ms / 1e6 if ms and len(numbers) == len(counts) else None
 
     return (
-        (rate([operator.flops for operator in alike]), mine.peaks.float32_gflop_s),
-        (rate([operator.bytes for operator in alike]), mine.peaks.copy_gb_s),
+        (rate([operator.flops for operator in alike]), mine.roof.gflop_s),
+        (rate([operator.bytes for operator in alike]), mine.roof.gb_s),
     )
 
 

@@ -10,48 +10,48 @@ from markupsafe import Markup
 
 from harness.judge.report.strips import WIDTH, svg
 from harness.tools.profile.groups import by_kind
-from harness.tools.shared.kernels.profile import Operator, Peaks, Profile
+from harness.tools.shared.kernels.profile import Operator, Profile, Roof
 
 ROOF_HEIGHT = 120
 
 
-def roofline_strip(points: Sequence[RooflinePoint], peaks: Peaks, low: float, high: float) -> Markup:
+def roofline_strip(points: Sequence[RooflinePoint], roof: Roof, low: float, high: float) -> Markup:
     """Return operators below the roof of their device, both axes logarithmic; nothing if its peaks are not known.
 
     Args:
         points: Operators; the area of a dot is its share of the kernels' time.
-        peaks: What the device can do.
+        roof: What the device can do.
         low: Operations for each byte at the left end.
         high: The same at the right end (`roof_bounds`).
     """
-    roof = roof_of(peaks, low, high)
-    if not roof or not points:
+    corners = roof.line(low, high)
+    if not corners or not points:
         return Markup()
-    rates = [*(point.gflop_s for point in points), *(rate for _, rate in roof)]
+    rates = [*(point.gflop_s for point in points), *(rate for _, rate in corners)]
     across, up = _logarithmic(low, high, WIDTH), _logarithmic(min(rates), max(rates), ROOF_HEIGHT)
-    line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in roof)
+    line = "L".join(f"{across(x)} {ROOF_HEIGHT - up(rate)}" for x, rate in corners)
     dots = Markup("").join(
         Markup('<path class="dots" style="stroke-width:{:.0f}px" d="M{} {}h.1"><title>{}</title></path>').format(
             4 + 20 * math.sqrt(point.share),
             across(point.intensity),
             ROOF_HEIGHT - up(point.gflop_s),
-            _point_text(point, peaks),
+            _point_text(point, roof),
         )
         for point in points
     )
     nearest = max(points, key=lambda point: point.share)
-    label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, peaks)}"
+    label = f"{len(points)} kinds of operators below the roof of the device; the longest: {_point_text(nearest, roof)}"
     return svg(f'<path class="bar" d="M{line}"/>{dots}', ROOF_HEIGHT, label)
 
 
-def roof_bounds(points: Sequence[RooflinePoint], peaks: Peaks) -> tuple[float, float]:
+def roof_bounds(points: Sequence[RooflinePoint], roof: Roof) -> tuple[float, float]:
     """Return the least and the most operations for each byte that are drawn."""
-    intensities = [point.intensity for point in points] + [x for x, _ in roof_of(peaks, math.inf, 0.0)]
+    intensities = [point.intensity for point in points] + [x for x, _ in roof.line(math.inf, 0.0)]
     return (min(intensities), max(intensities)) if intensities else (1.0, 1.0)
 
 
-def _point_text(point: RooflinePoint, peaks: Peaks) -> str:
-    best = roof_gflop_s(peaks, point.intensity)
+def _point_text(point: RooflinePoint, roof: Roof) -> str:
+    best = roof.at(point.intensity)
     share = f", {point.gflop_s / best:.1%} of the roof" if best else ""
     return f"{point.label}: {point.gflop_s:.3g} GFLOP/s{share}, {point.share:.0%} of the time"
 
@@ -84,22 +84,6 @@ def points_of(profile: Profile) -> list[RooflinePoint]:
     return points
 
 
-def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
-    """Return the most that the device can do at an intensity in float32; None if its peaks are not known."""
-    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
-        return None
-    return min(peaks.float32_gflop_s, intensity * peaks.copy_gb_s)
-
-
-def roof_of(peaks: Peaks, low: float, high: float) -> list[tuple[float, float]]:
-    """Return the line of `roof_gflop_s` over these intensities and beyond the ridge; nothing without peaks."""
-    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
-        return []
-    ridge = peaks.float32_gflop_s / peaks.copy_gb_s  # from there on arithmetic limits an operator
-    xs = sorted({min(low, ridge), ridge, max(high, ridge * 2)})
-    return [(x, rate) for x in xs if (rate := roof_gflop_s(peaks, x)) is not None]
-
-
 class Bound(NamedTuple):
     """How near operators are to the best that their device can do."""
 
@@ -108,14 +92,14 @@ class Bound(NamedTuple):
     """What limits them there: `GB/s` or `GFLOP/s`."""
 
 
-def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
+def bound_of(operators: Sequence[Operator], roof: Roof) -> Bound | None:
     """Return the operators' rate as a share of the roof above them; None if either is not known."""
     ms, moved = sum(operator.ms for operator in operators), [operator.bytes for operator in operators]
     flops = [operator.flops or 0 for operator in operators]
-    if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:
+    if not ms or not roof.gb_s or not roof.gflop_s:
         return None
     sizes = [count for count in moved if count]
     if len(sizes) < len(moved):
         return None
-    memory, arithmetic = sum(sizes) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
+    memory, arithmetic = sum(sizes) / ms / 1e6 / roof.gb_s, sum(flops) / ms / 1e6 / roof.gflop_s
     return Bound(memory, "GB/s") if memory > arithmetic else Bound(arithmetic, "GFLOP/s")

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from device_runner.device import Launch
+from harness.base.case import Precision
 from harness.base.failures import UsageError, reason_alone
 from harness.base.tables import grouped
 from harness.compile.compiler.tir import OperatorWork
@@ -90,6 +92,26 @@ class Peaks(BaseModel):
     float16_gflop_s: float | None = Field(default=None, ge=0)
 
 
+class Roof(NamedTuple):
+    """What limits the operators of a case: memory, and arithmetic in its number format. None: not measured."""
+
+    gb_s: float | None = None
+    gflop_s: float | None = None
+    arithmetic: str = "float32"
+
+    def at(self, intensity: float) -> float | None:
+        """Return the most GFLOP/s at these operations for each byte; None if a peak is not known."""
+        return min(self.gflop_s, intensity * self.gb_s) if self.gb_s and self.gflop_s else None
+
+    def line(self, low: float, high: float) -> list[tuple[float, float]]:
+        """Return the roof over these intensities and beyond the ridge; nothing if a peak is not known."""
+        if not self.gb_s or not self.gflop_s:
+            return []
+        ridge = self.gflop_s / self.gb_s  # from there on arithmetic limits an operator
+        xs = sorted({min(low, ridge), ridge, max(high, ridge * 2)})
+        return [(x, min(self.gflop_s, x * self.gb_s)) for x in xs]
+
+
 class Profile(BaseModel):
     """Time of one case's inference, by operator."""
 
@@ -97,6 +119,7 @@ class Profile(BaseModel):
 
     schema_: int = Field(default=SCHEMA, alias="schema", ge=1, le=SCHEMA)
     case: str
+    precision: Precision = Precision.FLOAT32
     identity_key: str
     gpu: str
     tvm: str
@@ -117,6 +140,14 @@ class Profile(BaseModel):
     batched_ms: tuple[float, ...] = ()
     """One inference of a batch that is waited for once, and below, of one in which each is."""
     synced_ms: tuple[float, ...] = ()
+
+    @property
+    def roof(self) -> Roof:
+        """The device's best for this case: peaks of float16 if it computes in that, and they were measured."""
+        peaks = self.peaks
+        if self.precision == Precision.FLOAT16 and peaks.float16_gflop_s:
+            return Roof(peaks.copy_gb_s, peaks.float16_gflop_s, "float16")
+        return Roof(peaks.copy_gb_s, peaks.float32_gflop_s)
 
     @property
     def launches(self) -> int:

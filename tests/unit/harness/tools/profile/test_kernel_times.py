@@ -27,11 +27,12 @@ from harness.tools.profile.kernel_times import load_kernels
 from harness.tools.profile.measure import append_profile
 from harness.tools.profile.roofline import bound_of
 from harness.tools.shared.kernels import profile as profile_module
-from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, hash_of, hashes_of
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, Roof, hash_of, hashes_of
 
 CASE = "tiny-texture-float32-untuned"
 ARTIFACT = "a" * 24
 PEAKS = Peaks(copy_gb_s=100, float32_gflop_s=1000)
+ROOF = Roof(gb_s=100, gflop_s=1000)
 
 
 def an_operator(function: str, ms: float, source: str = "s", size: int = 8, **facts: Any) -> Operator:
@@ -205,7 +206,7 @@ def test_the_charts_have_a_gap_where_an_operator_is_not(slower: Mapping[str, str
     operators = trace_of(roofline, CASE)
     assert [operators[key][0] for key in ("text", "x", "y")] == ["conv2d to 8", 15.625, 125.0]
     assert operators["customdata"][0] == "conv2d to 8<br>84.2 % of the time"
-    roof = trace_of(roofline, "at best: 100 GB/s, 1,000 GFLOP/s")
+    roof = trace_of(roofline, "at best: 100 GB/s, 1,000 GFLOP/s in float32")
     assert (roof["x"][-1], roof["y"][-1]) == (20.0, 1000.0)
 
 
@@ -254,11 +255,11 @@ def test_the_last_change_of_the_build_is_taken_apart_though_it_is_no_step(folder
 
 def test_what_limits_an_operator_is_what_it_is_nearest_to() -> None:
     needy = OperatorWork("f", [[1]], 50_000_000, 1_000, 1_000)
-    assert bound_of([an_operator("f", 1.0, work=needy)], PEAKS) == (0.5, "GB/s")
-    assert bound_of([an_operator("f", 2.0)], PEAKS) == (0.5, "GFLOP/s")
-    assert bound_of([an_operator("f", 2.0, work=None)], PEAKS) is None
-    assert bound_of([an_operator("f", 2.0)], Peaks()) is None
-    assert bound_of([], PEAKS) is None
+    assert bound_of([an_operator("f", 1.0, work=needy)], ROOF) == (0.5, "GB/s")
+    assert bound_of([an_operator("f", 2.0)], ROOF) == (0.5, "GFLOP/s")
+    assert bound_of([an_operator("f", 2.0, work=None)], ROOF) is None
+    assert bound_of([an_operator("f", 2.0)], Roof()) is None
+    assert bound_of([], ROOF) is None
 
 
 def test_a_kernels_source_is_the_same_whatever_it_and_its_parameters_are_called() -> None:

@@ -11,15 +11,16 @@ from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
 from device_runner.runtimes.probe.answers import BadAnswer, launches_of
+from harness.base.case import Precision
 from harness.base.failures import UsageError
 from harness.compile.compiler.tir import OperatorWork
 from harness.tools.profile.figures import plot_roofline
 from harness.tools.profile.groups import groups_of, in_words
 from harness.tools.profile.report import pages
-from harness.tools.profile.roofline import points_of, roof_gflop_s
+from harness.tools.profile.roofline import points_of
 from harness.tools.shared.kernels.operators import kind_of, label_of
 from harness.tools.shared.kernels.peaks import FOLDER, rates_of, save_peaks, save_reported_peaks
-from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, operators_of
+from harness.tools.shared.kernels.profile import Operator, Peaks, Profile, Roof, operators_of
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
 IN_IMAGES = "fused_conv2d_NCHWc_OIHWo8_opencl_subtract4_divide4_multiply4_add7_relu41"
@@ -131,9 +132,26 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path: Path, change: dict[str,
 
 
 def test_a_roof_is_bandwidth_first_and_arithmetic_then() -> None:
-    peaks = Peaks(copy_gb_s=100, float32_gflop_s=1000)
-    assert [roof_gflop_s(peaks, intensity) for intensity in (1, 10, 50)] == [100, 1000, 1000]
-    assert roof_gflop_s(Peaks(), 1) is None
+    roof = Roof(gb_s=100, gflop_s=1000)
+    assert [roof.at(intensity) for intensity in (1, 10, 50)] == [100, 1000, 1000]
+    assert Roof().at(1) is None
+
+
+@pytest.mark.parametrize(
+    ("precision", "halves_gflop_s", "roof"),
+    [
+        (Precision.FLOAT32, 2000, Roof(100, 1000, "float32")),
+        (Precision.FLOAT16, 2000, Roof(100, 2000, "float16")),
+        (Precision.FLOAT16, None, Roof(100, 1000, "float32")),
+        (Precision.FLOAT16_ACC32, 2000, Roof(100, 1000, "float32")),
+    ],
+)
+def test_arithmetic_is_held_against_the_peak_of_its_number_format(
+    precision: Precision, halves_gflop_s: float | None, roof: Roof
+) -> None:
+    peaks = Peaks(copy_gb_s=100, float32_gflop_s=1000, float16_gflop_s=halves_gflop_s)
+    profile = a_profile("case", PLAIN, 1.0, 4).model_copy(update={"precision": precision, "peaks": peaks})
+    assert profile.roof == roof
 
 
 def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
@@ -146,7 +164,7 @@ def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
     drawn = trace_of(figure, "images")
     assert (drawn["x"], drawn["y"], drawn["text"]) == ([23.982], [115.67], ["conv2d 512x512x3x3 to 512x7x7"])
     assert trace_of(figure, "buffers")["marker"]["symbol"] != drawn["marker"]["symbol"]
-    assert trace_of(figure, "at best: 4,090 GB/s, 61,900 GFLOP/s")["y"][-1] == 61_900
+    assert trace_of(figure, "at best: 4,090 GB/s, 61,900 GFLOP/s in float32")["y"][-1] == 61_900
     assert "src=" not in page.read_text(encoding="utf-8")
 
 
