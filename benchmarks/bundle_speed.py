@@ -17,8 +17,8 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from harness.tools.bundle.archive import find_files, unpack
-from harness.tools.bundle.manifest import MANIFEST, id_of
-from harness.tools.bundle.results import DIGEST_DIGITS, IGNORED, LINES, SIZE_LIMITS, link_of
+from harness.tools.bundle.manifest import LINES, MANIFEST, id_of
+from harness.tools.bundle.results import DIGEST_DIGITS, IGNORED, SIZE_LIMITS, link_of
 
 TURN = "seen"
 """The kind of a turn's line."""

@@ -33,7 +33,8 @@ from harness.compile.artifacts.reference_kernel import compile_reference
 from harness.measure.facts import Batches
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import turn_files
-from harness.tools.bundle.results import LINES, BundleResults, read_results
+from harness.tools.bundle.manifest import LINES
+from harness.tools.bundle.results import BundleResults, read_results
 from harness.tools.labelled.part import TopOne
 
 pytestmark = [pytest.mark.rest, pytest.mark.device]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.tools.bundle.manifest import MANIFEST, id_of
-from harness.tools.bundle.results import LINES, link_of
+from harness.tools.bundle.manifest import LINES, MANIFEST, id_of
+from harness.tools.bundle.results import link_of
 
 DESCRIBED = {
     "devices": [{"name": "GPU", "driver_version": "1.0", "platform": "P", "platform_version": "OpenCL 3.0"}],

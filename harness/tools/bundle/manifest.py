@@ -23,6 +23,8 @@ from harness.compile.artifacts.artifact import Answers, Artifact, CompileResult
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
+LINES = "turns.jsonl"
+"""What a bundle's runner writes: one line for each turn."""
 HEAD, BASE = "head", "base"
 """The builds: the one that was asked for, and the one that it is compared with."""
 ANSWERS = "answers"
@@ -159,8 +161,10 @@ def _check(manifest: Manifest) -> None:
         manifest.packed(turn)
 
 
-def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise UsageError unless the bundle in a folder has all its files, as they were packed."""
+def check_files(source: Path, folder: Path, manifest: Manifest) -> None:
+    """Raise UsageError unless the bundle in a folder, from `source`, has all its files, as they were packed."""
+    if (folder / LINES).is_file() and not (folder / ANSWERS).is_dir():
+        raise UsageError(f"{source} is not a bundle: it holds results", hint="name what `adreno-bench pack` made")
     for path, digest in manifest.files.items():
         file = folder / path
         if not file.is_file():

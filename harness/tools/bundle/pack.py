@@ -289,7 +289,7 @@ def _other(source: Path, kind: MachineKind, folder: Path) -> BundleBuild:
             raise UsageError(
                 f"{source} is not a bundle: {reason_alone(error)}", hint="`adreno-bench pack` makes one"
             ) from None
-        check_files(there, manifest)
+        check_files(source, there, manifest)
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
         build = manifest.builds[HEAD]

@@ -36,6 +36,7 @@ from harness.tools.bundle.manifest import (
     FOLDER,
     HEAD,
     LARGEST_MANIFEST_BYTES,
+    LINES,
     MANIFEST,
     BundleTurn,
     Manifest,
@@ -48,7 +49,6 @@ from harness.tools.bundle.manifest import (
 from harness.tools.bundle.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
 from harness.tools.bundle.replay_session import BadReport, ReplayProgram
 
-LINES = "turns.jsonl"
 DIGEST_DIGITS = 64
 DEVICE = "bundle"
 """What records of a bundle have for what a person types after `--device`."""
@@ -157,10 +157,8 @@ def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, 
         unpack(bundle, folder)
     if not folder.is_dir():
         raise UsageError("the answers of this bundle are not here", hint="name the bundle itself: --bundle FILE")
-    if (folder / LINES).is_file() and not (folder / ANSWERS).is_dir():
-        raise UsageError(f"{bundle} is not a bundle: it holds results", hint="name what `adreno-bench pack` made")
     names = [path for path in manifest.files if path.startswith(f"{ANSWERS}/") and path.endswith(".npz")]
-    check_files(folder, replace(manifest, files={path: manifest.files[path] for path in names}))
+    check_files(bundle or folder, folder, replace(manifest, files={path: manifest.files[path] for path in names}))
     return folder
 
 

@@ -29,9 +29,9 @@ from harness.judge.verdict import Verdict
 from harness.tools.bundle import pack as packing
 from harness.tools.bundle import runner
 from harness.tools.bundle.archive import unpack
-from harness.tools.bundle.manifest import MANIFEST, BundleTurn
+from harness.tools.bundle.manifest import LINES, MANIFEST, BundleTurn
 from harness.tools.bundle.pack import KINDS, PackedBundle, pack
-from harness.tools.bundle.results import LINES, BrokenLine, BundleResults, lines_of, read_results
+from harness.tools.bundle.results import BrokenLine, BundleResults, lines_of, read_results
 from harness.tools.bundle.verdict import verdicts_of
 from harness.tools.shared.kernels import peaks
 
@@ -245,6 +245,8 @@ def test_results_in_place_of_the_bundle_are_no_bundle(rig: Rig) -> None:
     for place in (results, archived):
         with pytest.raises(UsageError, match=f"^{re.escape(str(place))} is not a bundle: it holds results: name what"):
             rig.read(results, bundle=place)
+        with pytest.raises(UsageError, match=f"^{re.escape(str(place))} is not a bundle: it holds results: name what"):
+            rig.pack("both", against=place)
 
 
 def test_a_truncated_archive_is_refused(rig: Rig) -> None:

@@ -14,7 +14,7 @@ from harness.base.outcome import ExitCode, Outcome
 from harness.cli import app
 from harness.measure.facts import Batches
 from harness.measure.records.record import RecordFile
-from harness.tools.bundle.results import LINES
+from harness.tools.bundle.manifest import LINES
 
 BUNDLE, RESULTS = FIXTURES / "bundle" / "bundle.tar.gz", FIXTURES / "bundle" / "results.tar.gz"
 
