@@ -142,6 +142,10 @@ def _with_ends(small_model: Any) -> Any:
     return small_model
 
 
+OF_ONE_SHAPE = tuple(f"com.microsoft.{name}" for name in ("Gelu", "BiasGelu", "FastGelu", "QuickGelu"))
+"""Operators of another domain that give a tensor like their first."""
+
+
 def tensor_types(model: Any) -> dict[str, Any]:
     """Types of all tensors by name, as far as ONNX's own inference finds them. Shapes may be partial.
 
@@ -150,6 +154,9 @@ def tensor_types(model: Any) -> dict[str, Any]:
     import onnx
 
     small_model = outline(model)
+    for node in small_model.graph.node:
+        if kind_of(node) in OF_ONE_SHAPE:
+            node.CopyFrom(onnx.helper.make_node("Identity", node.input[:1], node.output))
     try:
         graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
@@ -271,7 +278,10 @@ INTEGER_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulIntege
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results differ with the same operands."""
 _REMEDIES = {
-    **dict.fromkeys(RECURRENT, "{} is unrolled where its length is known: fix the length with --shape"),
+    **dict.fromkeys(
+        (*RECURRENT, "com.microsoft.DynamicQuantizeLSTM"),
+        "{} is unrolled where its length is known: fix it with --shape, unless the network computes it",
+    ),
     **dict.fromkeys(
         ("Loop", "Scan"),
         "{} is unrolled where the number of its rounds is known, and not 0 if they are stacked: fix lengths with "
@@ -291,9 +301,9 @@ def remedies(unknown: Collection[str]) -> list[str]:
 
 
 def _remedy(kind: str) -> str:
-    if kind.startswith("com.microsoft"):
-        return f"onnxruntime's optimiser made {kind.rpartition('.')[2]}: take the model from before that"
-    return _REMEDIES.get(kind, "export the model without {}").format(kind)
+    made = "onnxruntime's optimiser made {}: take the model from before that"
+    usual = made if kind.startswith("com.microsoft") else "export the model without {}"
+    return _REMEDIES.get(kind, usual).format(kind.rpartition("com.microsoft.")[2])
 
 
 def require_on_device(model: Any, host: Collection[str]) -> None:

@@ -24,6 +24,7 @@ from harness.compile.models.preparation.casts import (
 from harness.compile.models.preparation.constants import fold_constants, write_constants
 from harness.compile.models.preparation.definitions import write_definitions
 from harness.compile.models.preparation.empties import leave_out_empties
+from harness.compile.models.preparation.fused import write_fused
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import (
     count_places_from_zero,
@@ -49,6 +50,7 @@ _OPEN = (write_constants, remove_identities, fold_constants, take_constant_branc
 """Steps that replace branches and loops by what is in them. They run twice, since definitions have branches as well."""
 STEPS: tuple[Callable[[Any], str], ...] = (
     inline_functions,
+    write_fused,
     convert_opset,
     unlist_weights,
     *_OPEN,
