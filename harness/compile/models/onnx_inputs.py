@@ -133,7 +133,9 @@ def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
         raise ModelError(text, hint="extents are whole numbers above 0")
     fits = len(shape) == len(declared) and all(d in (None, 0, s) for d, s in zip(declared, shape, strict=True))
     if tensor.HasField("shape") and not fits:
-        raise ModelError(f"{text}, the model says {declared}", hint=_example(value, declared))
+        fixed = "the file fixes it: leave --shape out, or export the network for this shape or with dynamic axes"
+        hint = _example(value, declared) if None in declared else fixed
+        raise ModelError(f"{text}, the model says {declared}", hint=hint)
     if math.prod(shape) * _dtype(value).itemsize > LARGEST_INPUT_BYTES:
         raise ModelError(f"{text}, which takes more than 4 GB", hint="no phone has room for it: give a smaller one")
     return tuple(shape)

@@ -195,6 +195,13 @@ def test_given_shape_that_cannot_be(shape: list[Any]) -> None:
         input_specs(relu_model([None, 4]), {"x": shape})
 
 
+def test_a_shape_other_than_the_files_own_needs_another_export() -> None:
+    with pytest.raises(ModelError) as caught:
+        input_specs(relu_model([1, 4]), {"x": [2, 4]})
+    assert caught.value.message == "input 'x' is given the shape [2, 4], the model says [1, 4]"
+    assert caught.value.hint.startswith("the file fixes it: leave --shape out, or export the network for this shape")
+
+
 def test_a_named_extent_is_fixed_wherever_it_stands() -> None:
     model = relu_model(["batch", "width"])
     (spec,) = input_specs(model, {"batch": 1, "width": 4})
