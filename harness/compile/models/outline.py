@@ -301,9 +301,9 @@ def remedies(unknown: Collection[str]) -> list[str]:
 
 
 def _remedy(kind: str) -> str:
-    made = "onnxruntime's optimiser made {}: take the model from before that"
-    usual = made if kind.startswith("com.microsoft") else "export the model without {}"
-    return _REMEDIES.get(kind, usual).format(kind.rpartition("com.microsoft.")[2])
+    own = "onnxruntime's optimiser made {}: take the model from before that"
+    usual = own if kind.startswith("com.microsoft") else "export the model without {}"
+    return _REMEDIES.get(kind, usual).format(kind.removeprefix("com.microsoft."))
 
 
 def require_on_device(model: Any, host: Collection[str]) -> None:

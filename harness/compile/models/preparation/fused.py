@@ -80,9 +80,9 @@ def _write_norm(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
 def _write_byte_product(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
     names = [operand(node, place) for place in range(7)]
     if node.op_type == "DynamicQuantizeMatMul":
-        made = [write.name() for _ in range(3)]
-        write.nodes.append(helper.make_node("DynamicQuantizeLinear", names[:1], made, made[0]))
-        names = [made[0], names[1], made[1], names[2], made[2], *names[3:5]]
+        data, scale, zero = parts = [write.name() for _ in range(3)]
+        write.nodes.append(helper.make_node("DynamicQuantizeLinear", names[:1], parts, data))
+        names = [data, names[1], scale, names[2], zero, *names[3:5]]
     product = write.add("Cast", write.add("MatMulInteger", *names[:2], *names[4:6]), to=TensorProto.FLOAT)
     value = write.add("Mul", product, write.add("Mul", *names[2:4]))
     if names[6]:
