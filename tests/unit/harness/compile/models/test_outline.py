@@ -10,7 +10,7 @@ from onnx import helper
 from small_networks import network
 
 from harness.base.failures import ModelError, UnsupportedOperator
-from harness.compile.models.outline import check, require_known, require_on_device
+from harness.compile.models.outline import NetworkView, check, remedies, require_known, require_on_device
 
 
 def test_a_shape_that_is_an_input_is_refused_by_name() -> None:
@@ -92,3 +92,16 @@ def test_an_operator_that_a_newer_operator_set_has_is_no_custom_one() -> None:
     with pytest.raises(ModelError, match="DeformConv") as caught:
         check(Path("net.onnx"), model)
     assert caught.value.hint == "export it with operator set 19"
+
+
+def test_a_layer_of_onnxruntimes_optimiser_wants_a_length_and_no_other_export() -> None:
+    assert remedies(["com.microsoft.DynamicQuantizeLSTM"]) == [
+        "DynamicQuantizeLSTM is unrolled where its length is known: fix it with --shape, unless the network computes it"
+    ]
+
+
+def test_shapes_are_known_behind_a_gelu_of_another_domain() -> None:
+    gelu = helper.make_node("BiasGelu", ["x", "b"], ["h"], domain="com.microsoft")
+    model = network([gelu, helper.make_node("Transpose", ["h"], ["y"])], {"x": (2, 3), "b": (3,)})
+    assert NetworkView(model).shape("y") == (3, 2)
+    assert model.graph.node[0].op_type == "BiasGelu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def fused(operator: str, inputs: list[str], outputs: tuple[str, ...] = ("y",), *
 
 
 def optimised(
-    nodes: list[Any], shapes: dict[str, tuple[int, ...]], *outputs: str, opset: int = 17, **weights: Any
+    nodes: list[Any], shapes: Mapping[str, tuple[int, ...]], *outputs: str, opset: int = 17, **weights: Any
 ) -> Any:
     """A network with operators of that domain."""
     model = network(nodes, shapes, outputs or ("y",), opset=opset, **weights)
