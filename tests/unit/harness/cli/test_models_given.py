@@ -65,7 +65,7 @@ def test_all_models_that_cannot_be_used_are_named_at_once(tmp_path: Path) -> Non
     said = complaint("run", "--model", "gone.onnx", "--model", str(text), "--model", str(axis))
     assert said.startswith("3 models cannot be used: gone.onnx does not exist: correct")
     assert f"; {text} is not an ONNX file: export" in said
-    assert f"; {axis}: input 'x' has the dynamic shape [batch, 4]: fix it with --shape x=1x4" in said
+    assert f"; {axis}: input 'x' has the dynamic shape [batch, 4]: fix it with --shape batch=1, or" in said
 
 
 def test_a_file_of_inputs_that_is_not_there_is_the_options_fault() -> None:

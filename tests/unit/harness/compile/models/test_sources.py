@@ -157,7 +157,7 @@ def test_dynamic_shape_says_how_to_fix_it(tmp_path: Path) -> None:
     model = load(saved(tmp_path, relu_model(["batch", 4])))
     with pytest.raises(ModelError, match=r"dynamic shape \[batch, 4\]") as caught:
         input_specs(model, {})
-    assert 'shapes = { "x" = [1, 4] }' in caught.value.hint
+    assert 'shapes = { "batch" = 1 }' in caught.value.hint
     (spec,) = input_specs(model, {"x": [2, 4]})
     assert spec.shape == (2, 4)
 
@@ -200,6 +200,14 @@ def test_a_shape_other_than_the_files_own_needs_another_export() -> None:
         input_specs(relu_model([1, 4]), {"x": [2, 4]})
     assert caught.value.message == "input 'x' is given the shape [2, 4], the model says [1, 4]"
     assert caught.value.hint.startswith("the file fixes it: leave --shape out, or export the network for this shape")
+
+
+def test_named_extents_are_to_be_fixed_once_for_all_inputs() -> None:
+    wanted = r'--shape rows=1 --shape width=224, or in the suite with shapes = \{ "rows" = 1, "width" = 224 \}'
+    with pytest.raises(ModelError, match=wanted):
+        input_specs(relu_model(["rows", "width"]), {})
+    with pytest.raises(ModelError, match=r"fix it with --shape x=1x224, or"):  # tf2onnx names each extent otherwise
+        input_specs(relu_model(["unk__1", "unk__2"]), {})
 
 
 def test_a_named_extent_is_fixed_wherever_it_stands() -> None:
