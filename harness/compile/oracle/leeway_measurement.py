@@ -23,6 +23,7 @@ from harness.compile.models.onnx_inputs import fix_shapes, input_specs
 from harness.compile.models.outline import Types, copy_of, inlined, is_onnx, kind_of, tensor_types
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import lower_definitions
+from harness.compile.models.preparation.fused import write_fused
 from harness.compile.models.preparation.integers import write_integers_as_floats
 from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
@@ -224,6 +225,7 @@ def _with_decisions(model: Any, inputs: Values) -> Any:
     whole = copy_of(model)
     if any(kind_of(node) == QUANTISED for node in whole.graph.node):  # it rounds in each step
         _prepare(whole, inputs)
+    write_fused(whole)
     write_quantised_as_floats(whole)
     write_integers_as_floats(whole, decided=True)
     return whole

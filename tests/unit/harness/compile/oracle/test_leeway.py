@@ -586,6 +586,20 @@ def test_what_rounds_inside_a_quantised_lstm_is_not_taken_for_the_rounding_of_wh
     assert not judged(model, right + noise.astype(np.float32), x).right
 
 
+def test_what_rounds_inside_a_product_of_onnxruntimes_optimiser_may_round_otherwise() -> None:
+    weights = {"w": CHANCE.integers(-9, 9, (64, 4)).astype(np.int8), "s": np.float32(1)}
+    model = network(
+        [helper.make_node("DynamicQuantizeMatMul", ["x", "w", "s"], ["y"], domain="com.microsoft")], weights
+    )
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    x = CHANCE.integers(0, 255, (1, 64)).astype(np.float32)
+    x[0, :3] = 0, 255, 100.5  # steps of 1, and one tie
+    other = x.copy()
+    other[0, 2] = 101
+    assert judged(model, answer_of(model, other), x).right
+    assert not judged(model, answer_of(model, x) * np.float32(1.01), x).right
+
+
 def test_numbers_at_one_tie_may_cross_it_together() -> None:
     """Where a tanh is 1 or -1, half a step decides. onnxruntime 1.24 has 1.0000001 in some places."""
     nodes = [
