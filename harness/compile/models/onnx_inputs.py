@@ -164,10 +164,10 @@ def _example(value: Any, declared: Sequence[int | None]) -> str:
     wish = [d or (1 if i == 0 else 224) for i, d in enumerate(declared)] or [1, 3, 224, 224]
     dims = zip(value.type.tensor_type.shape.dim, wish, strict=False)
     named = {dim.dim_param: size for dim, size in dims if not dim.dim_value}
-    own = named and all(name.isidentifier() and not name.startswith("unk__") for name in named)  # of tf2onnx
-    given = named if own else {value.name: wish}
-    on_line = " ".join(f"--shape {name}={'x'.join(map(str, np.ravel(size)))}" for name, size in given.items())
-    in_suite = ", ".join(f'"{name}" = {size}' for name, size in given.items())
+    own = named and all(name.isidentifier() and not name.startswith("unk__") for name in named)  # as tf2onnx writes
+    sizes = named if own else {value.name: wish}
+    on_line = " ".join(f"--shape {name}={'x'.join(map(str, np.ravel(size)))}" for name, size in sizes.items())
+    in_suite = ", ".join(f'"{name}" = {size}' for name, size in sizes.items())
     return f"fix it with {on_line}, or in the suite with shapes = {{ {in_suite} }}"
 
 
