@@ -142,10 +142,6 @@ def _with_ends(small_model: Any) -> Any:
     return small_model
 
 
-OF_ONE_SHAPE = tuple(f"com.microsoft.{name}" for name in ("Gelu", "BiasGelu", "FastGelu", "QuickGelu"))
-"""Operators of another domain that give a tensor like their first."""
-
-
 def tensor_types(model: Any) -> dict[str, Any]:
     """Types of all tensors by name, as far as ONNX's own inference finds them. Shapes may be partial.
 
@@ -155,7 +151,7 @@ def tensor_types(model: Any) -> dict[str, Any]:
 
     small_model = outline(model)
     for node in small_model.graph.node:
-        if kind_of(node) in OF_ONE_SHAPE:
+        if node.domain == "com.microsoft" and node.op_type.endswith("Gelu"):  # which gives a tensor like its first
             node.CopyFrom(onnx.helper.make_node("Identity", node.input[:1], node.output))
     try:
         graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
@@ -278,10 +274,7 @@ INTEGER_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulIntege
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results differ with the same operands."""
 _REMEDIES = {
-    **dict.fromkeys(
-        (*RECURRENT, "com.microsoft.DynamicQuantizeLSTM"),
-        "{} is unrolled where its length is known: fix it with --shape, unless the network computes it",
-    ),
+    **dict.fromkeys((*RECURRENT, "com.microsoft.DynamicQuantizeLSTM"), "{} is unrolled if --shape gives its length"),
     **dict.fromkeys(
         ("Loop", "Scan"),
         "{} is unrolled where the number of its rounds is known, and not 0 if they are stacked: fix lengths with "

@@ -178,7 +178,7 @@ def test_operators_that_tvm_lacks_are_all_named_before_a_device_is_opened() -> N
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "lacking.onnx")
     assert complaint("run", "--model", "lacking.onnx") == (
         "lacking.onnx: TVM's ONNX importer does not know GRU (y); acme.Frob (b); com.microsoft.QLinearWhere (a): "
-        "GRU is unrolled where its length is known: fix it with --shape, unless the network computes it; "
+        "GRU is unrolled if --shape gives its length; "
         "export the model without acme.Frob; "
         "onnxruntime's optimiser made QLinearWhere: take the model from before that"
     )

@@ -96,7 +96,7 @@ def test_an_operator_that_a_newer_operator_set_has_is_no_custom_one() -> None:
 
 def test_a_layer_of_onnxruntimes_optimiser_wants_a_length_and_no_other_export() -> None:
     assert remedies(["com.microsoft.DynamicQuantizeLSTM"]) == [
-        "DynamicQuantizeLSTM is unrolled where its length is known: fix it with --shape, unless the network computes it"
+        "DynamicQuantizeLSTM is unrolled if --shape gives its length"
     ]
 
 
