@@ -51,14 +51,14 @@ class Listener:
 
     def __init__(self, stream: IO[str], say: Callable[[str], None]) -> None:
         self.last = ""
-        self._heard_at = time.monotonic()
+        self.heard_at = time.monotonic()  # the last line
         self._thread = threading.Thread(target=self._listen, args=(stream, say), daemon=True)
         self._thread.start()
 
     def _listen(self, stream: IO[str], say: Callable[[str], None]) -> None:
         with stream:
             for line in stream:
-                self._heard_at = time.monotonic()
+                self.heard_at = time.monotonic()
                 self.last = line.strip() or self.last
                 say(line.rstrip("\n"))
 
@@ -66,11 +66,6 @@ class Listener:
     def reading(self) -> bool:
         """Whether there may be more: the program, or something that it started, has the stream open."""
         return self._thread.is_alive()
-
-    @property
-    def silent_s(self) -> float:
-        """Seconds without output."""
-        return time.monotonic() - self._heard_at
 
     def join(self, timeout_s: float) -> None:
         """Wait for the end of the stream, which something may hold open for longer than the program runs."""

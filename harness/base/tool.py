@@ -65,11 +65,6 @@ class Command:
     formerly: str = ""
     """Command and option that it was before, `COMMAND --OPTION`, which still call it."""
 
-    @property
-    def module(self) -> str:
-        """Module that defines it."""
-        return self.place.partition(":")[0] or f"harness.cli.{self.name}"
-
 
 @dataclass(frozen=True)
 class CacheKind:

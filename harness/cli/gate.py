@@ -154,9 +154,8 @@ def _remark(result: ComparisonResult) -> str:
     lines += [
         f"not compared: {listed(of, MOST_NAMES)}: {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY
     ]
-    handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
-    lines += [handsets] if handsets else []
+    lines += [handsets] if (handsets := of_one_model(here, others)) else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)
     lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone"] if emulated else []
     return "\n".join(lines if result.cases else ["nothing was compared", *lines])

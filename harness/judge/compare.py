@@ -335,15 +335,11 @@ def _reference_changes(rigs: ProbesByRig, rules: Rules) -> dict[str, Change]:
     for sides in rigs.values():
         was, now = ({probe.kernel for probe in side} for side in sides)
         common = was & now
-        samples += (_thin([probe.reference_ms for probe in side if probe.kernel in common]) for side in sides)
+        each = ([probe.reference_ms for probe in side if probe.kernel in common] for side in sides)
+        samples += (some[:: 1 + len(some) // MOST_REFERENCES] for some in each)  # every pair of them is compared
     summaries, exact = iter(summarise_each(samples, PROBE_LIMITS)), replace(rules, floor_ms=0.0)
     changes = {rig: engine.compare_summaries(next(summaries), next(summaries), exact) for rig in rigs}
     return {
         rig: change if min(change.sessions) >= FEWEST_SESSIONS else change.without_proof("one session is no proof")
         for rig, change in changes.items()
     }
-
-
-def _thin(sessions: Sequence[Samples]) -> Sequence[Samples]:
-    """Thin the samples evenly over the run, because every pair of base and head is compared."""
-    return sessions[:: 1 + len(sessions) // MOST_REFERENCES]

@@ -21,6 +21,8 @@ Types = Mapping[str, Any]
 """ONNX's types of tensors, by name."""
 SMALL_ELEMENTS = 64
 """A tensor of so many elements may be a shape, axes or the like."""
+LIKE_FIRST = ("Gelu", "LayerNormalization")
+"""Ends of operators of onnxruntime, some in ONNX's own domain, whose result is like their first input."""
 OLDEST_IR_VERSION = 4
 """First version of the format in which weights need not also be inputs."""
 
@@ -56,6 +58,10 @@ def outline(model: Any) -> Any:
             graph.node.append(node)
         else:
             leave_out(value, node.output[0])
+    version = max((own.version for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
+    for node in all_nodes(graph):
+        if node.op_type.endswith(LIKE_FIRST) and not onnx.defs.has(node.op_type, version, node.domain):
+            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
     return copy
 
 
@@ -150,9 +156,6 @@ def tensor_types(model: Any) -> dict[str, Any]:
     import onnx
 
     small_model = outline(model)
-    for node in small_model.graph.node:
-        if node.domain == "com.microsoft" and node.op_type.endswith("Gelu"):  # which gives a tensor like its first
-            node.CopyFrom(onnx.helper.make_node("Identity", node.input[:1], node.output))
     try:
         graph = onnx.shape_inference.infer_shapes(small_model, data_prop=True).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):

@@ -7,6 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,7 +256,7 @@ def asv(
         heard = Listener(process.stdout, hear)
         try:
             while heard.reading:
-                if heard.silent_s > silence_s:
+                if time.monotonic() - heard.heard_at > silence_s:
                     hint = "check the disk and the network, and run it again"
                     raise RigFailure(f"`asv {arguments[0]}` printed nothing for {silence_s:.0f} s", hint=hint)
                 if silence.too_long and (what := going_on()):

@@ -54,6 +54,7 @@ STEPS: tuple[Callable[[Any], str], ...] = (
     convert_opset,
     unlist_weights,
     *_OPEN,
+    write_fused,  # in branches as well
     compute_in_single,
     write_definitions,
     *_OPEN,

@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from harness.compile.models.outline import NetworkView, attribute_of, operand
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, operand
+from harness.compile.models.preparation.definitions import write_reduction
 from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
 from harness.compile.models.preparation.opset import CONVERTED_TO, lower_opset, opset_of
 
-NORMS, NORM_IS_NEW = ("LayerNormalization", "SkipLayerNormalization"), 17
-"""The optimiser writes LayerNormalization in operator sets before the first that has it, too, and ONNX's inference then
-finds no shape behind it."""
+NORM, NORM_IS_NEW = "LayerNormalization", 17
+"""The optimiser writes it in operator sets before the first that has it, too."""
 
 
 def write_fused(model: Any) -> str:
     """Write what onnxruntime's optimiser fused as the operators that it was made of."""
-    if CONVERTED_TO <= opset_of(model) < NORM_IS_NEW and any(node.op_type in NORMS for node in model.graph.node):
-        lower_opset(model, NORM_IS_NEW)
     gone = list[Any]()
     while replaced := rewrite(model, "fused", _write_apart):  # what comes of one may tell the type of the next
         gone += replaced
+    if CONVERTED_TO <= opset_of(model) < NORM_IS_NEW and any(is_onnx(node, NORM) for node in model.graph.node):
+        lower_opset(model, NORM_IS_NEW)
     return describe("took {} of onnxruntime's optimiser apart", gone)
 
 
 def _write_apart(node: Any, view: NetworkView, write: NodeWriter) -> bool:
-    parts = _FUSED.get(node.op_type) if node.domain == "com.microsoft" else None
+    parts = _FUSED.get(node.op_type) if node.domain in ("", "com.microsoft") else None
     if parts is None or not parts(node, view, write):
         return False
     write.nodes[-1].name = write.nodes[-1].output[0] = node.output[0]
@@ -52,15 +52,17 @@ def _write_product(node: Any, view: NetworkView, write: NodeWriter) -> bool:
 
 
 def _write_matrix_product(node: Any, view: NetworkView, write: NodeWriter) -> bool:
-    kinds, names = [kind for name in node.input if (kind := view.kind(name))], list(node.input)
-    batches = any(attribute_of(node, f"transBatch{side}", 0) for side in "AB")
-    if batches or len(kinds) < len(names) or not all(kind.HasField("shape") for kind in kinds):
+    kinds, names = [view.kind(name) for name in node.input], list(node.input)
+    if any(attribute_of(node, f"transBatch{side}", 0) for side in "AB"):
         return False
     for place, kind in enumerate(kinds):
-        axes = [*range(len(kind.shape.dim))]
-        if attribute_of(node, f"trans{'AB'[place]}", 0) and len(axes) > 1:
-            names[place] = write.add("Transpose", names[place], perm=[*axes[:-2], axes[-1], axes[-2]])
-    alpha = np.array(attribute_of(node, "alpha", 1.0), helper.tensor_dtype_to_np_dtype(kinds[0].elem_type))
+        if attribute_of(node, f"trans{'AB'[place]}", 0):
+            if kind is None or not kind.HasField("shape"):
+                return False
+            axes = [*range(len(kind.shape.dim))]
+            names[place] = write.add("Transpose", names[place], perm=[*axes[:-2], *axes[-2:][::-1]])
+    format = next((kind.elem_type for kind in kinds if kind), TensorProto.FLOAT)
+    alpha = np.array(attribute_of(node, "alpha", 1.0), helper.tensor_dtype_to_np_dtype(format))
     product = write.add("MatMul", *names)
     if alpha != 1:
         write.add("Mul", product, write.constant(alpha))
@@ -74,6 +76,18 @@ def _write_norm(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
     both = [write.add("Add", *both), bias] if bias else both
     total = write.add("Add", *both, output="".join(node.output[3:]))
     write.add("LayerNormalization", total, *filter(None, (gain, shift)), epsilon=attribute_of(node, "epsilon", 1e-12))
+    return True
+
+
+def _write_root_norm(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write vectors that are divided by the roots of their mean squares, which onnxruntime has in ONNX's own domain."""
+    data, axis = node.input[0], attribute_of(node, "axis", -1)
+    if axis != -1:
+        return False
+    squares = write_reduction(write, opset_of(view.model), "ReduceMean", write.add("Mul", data, data), [axis])
+    epsilon = write.constant(np.array(attribute_of(node, "epsilon", 1e-5), np.float32))
+    scaled = write.add("Div", data, write.add("Sqrt", write.add("Add", squares, epsilon)))
+    write.add("Mul", scaled, node.input[1])
     return True
 
 
@@ -95,4 +109,5 @@ _FUSED = {
     **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _write_byte_product),
     "FusedMatMul": _write_matrix_product,
     "SkipLayerNormalization": _write_norm,
+    "SimplifiedLayerNormalization": _write_root_norm,
 }

@@ -45,7 +45,8 @@ def test_every_command_that_measures_has_last_words() -> None:
         loaded = load_command(command)
         for name, each in (getattr(loaded, "commands", None) or {command.name: loaded}).items():
             options = [option for parameter in each.params for option in parameter.opts]
-            source = inspect.getsource(importlib.import_module(command.module))
+            module = command.place.partition(":")[0] or f"harness.cli.{command.name}"
+            source = inspect.getsource(importlib.import_module(module))
             if "--device" in options and name not in SERVE and "last_words(" not in source:
                 silent.append(name)
     assert silent == []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
-from harness.compile.models.outline import NetworkView
+from harness.compile.models.outline import NetworkView, check
+from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.fused import write_fused
 
 ROW = (2, 3, 8)
@@ -38,6 +40,33 @@ def require_same(model: Any, **inputs: Any) -> tuple[Any, str]:
     for wanted, got in zip(answers(model, inputs), answers(plain, inputs), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6)
     return plain, said
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+def test_a_norm_by_the_root_of_mean_squares_which_is_in_the_domain_of_onnx(opset: int, tmp_path: Path) -> None:
+    norm = helper.make_node("SimplifiedLayerNormalization", ["x", "g"], ["n"], axis=-1, epsilon=1e-3)
+    product = fused("FusedMatMul", ["n", "x"], transB=1)
+    model = optimised([norm, product], {"x": ROW}, opset=opset, g=VECTORS["g"])
+    check(tmp_path / "optimised.onnx", model)
+    plain, _ = require_same(model, x=values(*ROW))
+    assert not {"SimplifiedLayerNormalization", "FusedMatMul"} & {*kinds(plain)}
+
+
+def test_a_matrix_product_of_tensors_of_unknown_shape() -> None:
+    nodes = [fused("Another", ["x"], ("q",)), fused("FusedMatMul", ["q", "q"], alpha=0.25)]
+    assert kinds(changed(optimised(nodes, {"x": (3, 3)}), write_fused)[0]) == ["Another", "MatMul", "Mul"]
+
+
+def test_a_convolution_in_a_branch() -> None:
+    conv = fused("FusedConv", ["x", "w"], ("t",), pads=[1, 1, 1, 1], activation="Relu")
+    branches = {
+        name: helper.make_graph([node], name, [], [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)])
+        for name, node in {"then_branch": conv, "else_branch": helper.make_node("Neg", ["x"], ["t"])}.items()
+    }
+    branch = helper.make_node("If", ["on"], ["y"], **branches)
+    model = optimised([branch], {"x": (1, 3, 6, 6)}, w=values(3, 3, 3, 3), on=np.array(True))
+    plain, _ = changed(model, prepare)
+    assert kinds(plain) == ["Conv", "Relu"]
 
 
 ACTIVATIONS: list[dict[str, Any]] = [
