@@ -119,31 +119,21 @@ def _without_points(call: Any, data: Any) -> Any:
     return relax.Tuple([relax.op.strided_slice(data, [1], [begin], [end]) for begin, end in pairwise(ends)])
 
 
-def without_kept_axes(mod: Any) -> Any:
-    """Let reductions of four axes drop those that they reduce, which come back by a reshape.
-
-    TVM fuses no reshape: what follows a reduction over the whole image gets a kernel of its own.
-    """
-    return _reshape_reductions(mod, lambda call: bool(call.attrs.keepdims))
-
-
-def reshape_reductions(mod: Any) -> Any:
+def reshape_reductions(mod: Any, *, kept_only: bool = False) -> Any:
     """Put a reshape behind each reduction of four axes, to the shape that it has: a reshape takes the network's layout.
 
     The layout pass says that a single channel lies in NCHW4c, where it has four. And it keeps channels in fours where
     fewer axes are left, which neither 1-D convolutions and pools take nor a further reduction that keeps their axis.
+    TVM fuses no reshape: what follows a reduction over the whole image gets a kernel of its own. With `kept_only`
+    reductions that drop their axes stay as they are.
     """
-    return _reshape_reductions(mod, lambda _call: True)
-
-
-def _reshape_reductions(mod: Any, chooses: Callable[[Any], bool]) -> Any:
     reductions: list[Any] = []
     """TVM matches what takes a reduction's place once more."""
 
     def replace(call: Any, _matched: Any) -> Any:
         (data,), shape = call.args, type_of(call).shape
         of_image = int(type_of(data).ndim) == 4 and len(getattr(shape, "values", ())) > 0
-        if not of_image or not chooses(call) or any(map(call.same_as, reductions)):
+        if not of_image or (kept_only and not call.attrs.keepdims) or any(map(call.same_as, reductions)):
             return call
         reductions.append(_operator(call)(data, reduced_axes(call)))
         return relax.op.reshape(reductions[-1], shape)

@@ -25,7 +25,7 @@ from harness.compile.compiler.passes import adreno_tir_passes, before_first, ins
 from harness.compile.compiler.tir import SCHEDULE, is_block, map_children, spatial_block, statement_pass, walk
 from harness.compile.paths.base import EditPasses, Edits
 from harness.compile.quirks.base import Quirk
-from harness.compile.quirks.layouts import any_of, reduced_axes, without_kept_axes
+from harness.compile.quirks.layouts import any_of, reduced_axes, reshape_reductions
 
 _MOST_CHANNELS = 256
 """Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
@@ -262,7 +262,7 @@ def reductions_apart(mod: Any) -> Any:
     Variances are means of squares; one over channels is no image.
     """
     means = rewrite_main(mod, any_of(("std", "variance"), operands=1), lambda call, _matched: _as_means(call))
-    return without_kept_axes(means)
+    return reshape_reductions(means, kept_only=True)
 
 
 def _as_means(call: Any) -> Any:

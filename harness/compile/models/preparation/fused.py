@@ -6,6 +6,7 @@ SkipLayerNormalization with all its inputs; ONNX's inference knows no shape behi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,9 @@ def _write_matrix_product(node: Any, view: NetworkView, write: NodeWriter) -> bo
                 return False
             axes = [*range(len(kind.shape.dim))]
             names[place] = write.add("Transpose", names[place], perm=[*axes[:-2], *axes[-2:][::-1]])
-    format = next((kind.elem_type for kind in kinds if kind), TensorProto.FLOAT)
-    alpha = np.array(attribute_of(node, "alpha", 1.0), helper.tensor_dtype_to_np_dtype(format))
-    product = write.add("MatMul", *names)
+    product, alpha = write.add("MatMul", *names), attribute_of(node, "alpha", 1.0)
     if alpha != 1:
-        write.add("Mul", product, write.constant(alpha))
+        write.add("Mul", product, write.constant(_number(view, node.input, alpha)))
     return True
 
 
@@ -85,10 +84,24 @@ def _write_root_norm(node: Any, view: NetworkView, write: NodeWriter) -> bool:
     if axis != -1:
         return False
     squares = write_reduction(write, opset_of(view.model), "ReduceMean", write.add("Mul", data, data), [axis])
-    epsilon = write.constant(np.array(attribute_of(node, "epsilon", 1e-5), np.float32))
+    epsilon = write.constant(_number(view, [data], attribute_of(node, "epsilon", 1e-5)))
     scaled = write.add("Div", data, write.add("Sqrt", write.add("Add", squares, epsilon)))
     write.add("Mul", scaled, node.input[1])
     return True
+
+
+def _write_gate(node: Any, view: NetworkView, write: NodeWriter) -> bool:
+    """Write a number times the sigmoid of its multiple."""
+    data, alpha = node.input[0], attribute_of(node, "alpha", 1.702)
+    multiple = write.add("Mul", data, write.constant(_number(view, [data], alpha))) if alpha != 1 else data
+    write.add("Mul", data, write.add("Sigmoid", multiple))
+    return True
+
+
+def _number(view: NetworkView, names: Sequence[str], number: float) -> Any:
+    """Return a number in the format of tensors, or in float32 if that is known of none."""
+    formats = (kind.elem_type for name in names if (kind := view.kind(name)))
+    return np.array(number, helper.tensor_dtype_to_np_dtype(next(formats, TensorProto.FLOAT)))
 
 
 def _write_byte_product(node: Any, _view: NetworkView, write: NodeWriter) -> bool:
@@ -108,6 +121,7 @@ _FUSED = {
     **dict.fromkeys(("FusedConv", "FusedGemm"), _write_product),
     **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _write_byte_product),
     "FusedMatMul": _write_matrix_product,
+    "QuickGelu": _write_gate,
     "SkipLayerNormalization": _write_norm,
     "SimplifiedLayerNormalization": _write_root_norm,
 }

@@ -57,6 +57,13 @@ def test_a_matrix_product_of_tensors_of_unknown_shape() -> None:
     assert kinds(changed(optimised(nodes, {"x": (3, 3)}), write_fused)[0]) == ["Another", "MatMul", "Mul"]
 
 
+@pytest.mark.parametrize(("alpha", "operators"), [(1.702, ["Mul", "Sigmoid", "Mul"]), (1.0, ["Sigmoid", "Mul"])])
+def test_a_gate_by_the_sigmoid_of_a_multiple(alpha: float, operators: list[str]) -> None:
+    model = optimised([fused("QuickGelu", ["x"], alpha=alpha)], {"x": ROW})
+    plain, _ = require_same(model, x=values(*ROW))
+    assert kinds(plain) == operators
+
+
 def test_a_convolution_in_a_branch() -> None:
     conv = fused("FusedConv", ["x", "w"], ("t",), pads=[1, 1, 1, 1], activation="Relu")
     branches = {
