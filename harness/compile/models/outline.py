@@ -58,11 +58,16 @@ def outline(model: Any) -> Any:
             graph.node.append(node)
         else:
             leave_out(value, node.output[0])
-    version = max((own.version for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
+    version = opset_of(model)
     for node in all_nodes(graph):
         if node.op_type.endswith(LIKE_FIRST) and not onnx.defs.has(node.op_type, version, node.domain):
             node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output[:1]))
     return copy
+
+
+def opset_of(model: Any) -> int:
+    """Version of ONNX's own operators that the network is written in."""
+    return max((int(own.version) for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
 
 
 def copy_of(message: Any) -> Any:
@@ -117,9 +122,8 @@ def check(file: Path, model: Any) -> None:
     """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
     import onnx
 
-    sets = [own.version for own in model.opset_import if own.domain in ("", "ai.onnx")]
     newest_ir, newest_set = int(onnx.IR_VERSION), onnx.defs.onnx_opset_version()  # the checker takes later sets
-    versions = ("IR version", model.ir_version, newest_ir), ("operator set", max(sets, default=0), newest_set)
+    versions = ("IR version", model.ir_version, newest_ir), ("operator set", opset_of(model), newest_set)
     for kind, version, newest in versions:
         if version > newest:
             raise ModelError(

@@ -20,12 +20,11 @@ from device_runner.device import Array
 from harness.base.case import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.compile.models.number_formats import in_single
 from harness.compile.models.onnx_inputs import fix_shapes, input_specs
-from harness.compile.models.outline import Types, copy_of, inlined, is_onnx, kind_of, tensor_types
+from harness.compile.models.outline import Types, copy_of, inlined, is_onnx, kind_of, opset_of, tensor_types
 from harness.compile.models.preparation import prepare
 from harness.compile.models.preparation.definitions import lower_definitions
 from harness.compile.models.preparation.fused import write_fused
 from harness.compile.models.preparation.integers import write_integers_as_floats
-from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.quantised import write_quantised_as_floats
 from harness.compile.models.preparation.recurrent import QUANTISED
 from harness.compile.oracle import decisions, operands

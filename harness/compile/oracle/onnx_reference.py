@@ -11,8 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from device_runner.device import Array
-from harness.compile.models.outline import all_nodes, attribute_of
-from harness.compile.models.preparation.opset import opset_of
+from harness.compile.models.outline import all_nodes, attribute_of, opset_of
 from harness.compile.oracle.judge import NoAnswer, Refusal, Values, one_line
 
 RIGHT_FROM = {"BatchNormalization": 14, "Softmax": 13, "LogSoftmax": 13, "Hardmax": 13, "RoiAlign": 16, "LRN": 999}

@@ -16,13 +16,13 @@ from harness.compile.models.outline import (
     copy_of,
     is_onnx,
     kind_of,
+    opset_of,
 )
 from harness.compile.models.preparation.casts import compute_in_single
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.definitions import inline, lower_definitions, write_norm
 from harness.compile.models.preparation.editing import NodeWriter, rewrite, set_attribute
 from harness.compile.models.preparation.empties import scales_of
-from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import write_pads_of, write_repeats
 from harness.compile.models.preparation.resizing import MODE, POLICY
 from harness.compile.models.preparation.spectra import write_to_real

@@ -17,12 +17,12 @@ from harness.compile.models.outline import (
     copy_of,
     is_onnx,
     operand,
+    opset_of,
     static_shape,
     tensor_types,
 )
 from harness.compile.models.preparation.definitions import inline, write_reduction
 from harness.compile.models.preparation.editing import NodeWriter, rewrite
-from harness.compile.models.preparation.opset import opset_of
 
 Shape = Sequence[int]
 

@@ -124,11 +124,9 @@ def reshape_reductions(mod: Any, *, kept_only: bool = False) -> Any:
 
     The layout pass says that a single channel lies in NCHW4c, where it has four. And it keeps channels in fours where
     fewer axes are left, which neither 1-D convolutions and pools take nor a further reduction that keeps their axis.
-    TVM fuses no reshape: what follows a reduction over the whole image gets a kernel of its own. With `kept_only`
-    reductions that drop their axes stay as they are.
+    TVM fuses no reshape: what follows gets a kernel of its own. `kept_only` leaves those that drop their axes alone.
     """
-    reductions: list[Any] = []
-    """TVM matches what takes a reduction's place once more."""
+    reductions: list[Any] = []  # that took the place of one, which TVM matches once more
 
     def replace(call: Any, _matched: Any) -> Any:
         (data,), shape = call.args, type_of(call).shape

@@ -16,11 +16,12 @@ from harness.compile.models.outline import (
     copy_of,
     is_onnx,
     kind_of,
+    opset_of,
     static_shape,
     tensor_types,
 )
 from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
-from harness.compile.models.preparation.opset import lower_opset, opset_of
+from harness.compile.models.preparation.opset import lower_opset
 
 DEFINED = (
     *("Attention", "CausalConvWithState", "Celu", "CenterCropPad", "GroupNormalization", "LinearAttention"),

@@ -10,9 +10,8 @@ import numpy as np
 
 from device_runner.device import Array
 from harness.base.tables import counted
-from harness.compile.models.outline import NetworkView, is_onnx
+from harness.compile.models.outline import NetworkView, is_onnx, opset_of
 from harness.compile.models.preparation.editing import NodeWriter
-from harness.compile.models.preparation.opset import opset_of
 
 SCALES, SIZES = 2, 3
 """Places of a Resize's inputs. TVM's importer stops if it has both."""

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, operand
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, operand, opset_of
 from harness.compile.models.preparation.definitions import write_reduction
 from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
-from harness.compile.models.preparation.opset import CONVERTED_TO, lower_opset, opset_of
+from harness.compile.models.preparation.opset import CONVERTED_TO, lower_opset
 
 NORM, NORM_IS_NEW = "LayerNormalization", 17
-"""The optimiser writes it in operator sets before the first that has it, too."""
+"""The optimiser also writes it in older operator sets, which lack it."""
 
 
 def write_fused(model: Any) -> str:

@@ -16,10 +16,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import NetworkView, attribute_of, copy_of
+from harness.compile.models.outline import NetworkView, attribute_of, copy_of, opset_of
 from harness.compile.models.preparation.constants import LARGEST_GROWTH_BYTES
 from harness.compile.models.preparation.editing import NodeWriter, replacing
-from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.padding import padding_of, strides_and_widths
 
 AXES_ARE_INPUTS = 13

@@ -20,13 +20,13 @@ from harness.compile.models.outline import (
     constants,
     is_onnx,
     node_name,
+    opset_of,
 )
 from harness.compile.models.preparation.branches import take_constant_branches
 from harness.compile.models.preparation.constants import compute_small, fold
 from harness.compile.models.preparation.editing import NodeWriter, inner_reads, rewrite
 from harness.compile.models.preparation.identities import remove_identities
 from harness.compile.models.preparation.indices import along, cut
-from harness.compile.models.preparation.opset import opset_of
 from harness.compile.models.preparation.recurrent import MOST_OPERATORS
 
 SCAN_WITHOUT_BATCH = 9

@@ -16,6 +16,7 @@ from harness.compile.models.outline import (
     inlined,
     is_onnx,
     node_name,
+    opset_of,
     static_shape,
 )
 from harness.compile.models.preparation.editing import set_attribute
@@ -24,11 +25,6 @@ OLDEST_READABLE, OLDEST_OPSET, CONVERTED_TO = 7, 10, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read. Before 10, `Slice` has
 attributes in place of inputs, and others differ as well; many networks need none of those. `Resize` of 10 has two
 inputs, and TVM's importer reads four."""
-
-
-def opset_of(model: Any) -> int:
-    """Version of ONNX's own operators that the network is written in."""
-    return max((int(own.version) for own in model.opset_import if own.domain in ("", "ai.onnx")), default=1)
 
 
 def lower_opset(model: Any, version: int) -> bool:

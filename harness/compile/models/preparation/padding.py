@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from harness.base.failures import ModelError
-from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, node_name, operand
+from harness.compile.models.outline import NetworkView, attribute_of, is_onnx, node_name, operand, opset_of
 from harness.compile.models.preparation.editing import NodeWriter, describe, replacing, set_attribute
-from harness.compile.models.preparation.opset import opset_of
 
 _WRAP_IS_A_MODE = 19
 """First operator set in which a Pad wraps."""

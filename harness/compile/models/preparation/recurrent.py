@@ -12,7 +12,16 @@ from onnx import helper
 
 from harness.base.failures import ModelError
 from harness.base.tables import counted
-from harness.compile.models.outline import RECURRENT, NetworkView, attribute_of, is_onnx, kind_of, node_name, operand
+from harness.compile.models.outline import (
+    RECURRENT,
+    NetworkView,
+    attribute_of,
+    is_onnx,
+    kind_of,
+    node_name,
+    operand,
+    opset_of,
+)
 from harness.compile.models.preparation.cells import (
     PARAMETERS,
     Activation,
@@ -24,7 +33,6 @@ from harness.compile.models.preparation.cells import (
 )
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import INTEGERS, NodeWriter, rewrite
-from harness.compile.models.preparation.opset import opset_of
 
 QUANTISED = "com.microsoft.DynamicQuantizeLSTM"
 """An LSTM that onnxruntime quantises: its products are of 8 bits, those of its states anew in every step."""

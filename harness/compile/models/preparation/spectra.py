@@ -14,10 +14,9 @@ import numpy as np
 from onnx import TensorProto
 
 from device_runner.device import Array
-from harness.compile.models.outline import NetworkView, attribute_of, operand
+from harness.compile.models.outline import NetworkView, attribute_of, operand, opset_of
 from harness.compile.models.preparation.constants import fold
 from harness.compile.models.preparation.editing import NodeWriter, describe, rewrite
-from harness.compile.models.preparation.opset import opset_of
 
 LARGEST_MATRIX_BYTES = 64 << 20
 """Largest matrix of a transform; that of 2048 points and all of their frequencies is half of it."""

@@ -15,10 +15,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from device_runner.device import Array
-from harness.compile.models.outline import NetworkView, attribute_of
+from harness.compile.models.outline import NetworkView, attribute_of, opset_of
 from harness.compile.models.preparation.editing import NodeWriter, replacing
 from harness.compile.models.preparation.indices import along
-from harness.compile.models.preparation.opset import opset_of
 
 MOST_PLACES = 4096
 """Most places along an axis that are compared with each other: the constant of more pairs would be too large."""

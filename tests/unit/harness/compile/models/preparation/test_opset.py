@@ -10,12 +10,12 @@ import pytest
 from onnx import TensorProto, helper
 from small_networks import answers, changed, kinds, network, values
 
+from harness.compile.models.outline import opset_of
 from harness.compile.models.preparation.loops import unroll_loops
 from harness.compile.models.preparation.opset import (
     CONVERTED_TO,
     convert_opset,
     inline_functions,
-    opset_of,
     widen_bfloats,
 )
 
